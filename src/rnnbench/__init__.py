@@ -1,0 +1,24 @@
+"""rnnbench as a library: plan, run and load results as typed objects.
+
+>>> import rnnbench
+>>> plan = rnnbench.plan(["pytorch/stack/eager"], workloads=["ce-short[batch=4,steps=5]"], device="cpu")
+>>> results = rnnbench.run(plan, "my-run", effort="quick")  # doctest: +SKIP
+>>> results.rows[0].wall_s  # doctest: +SKIP
+>>> pandas.DataFrame(results.to_dicts())  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rnnbench.api import Results, load, plan, run, verify
+
+__all__ = ["Results", "load", "plan", "run", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first asked for: the command line's start-up needs none of it."""
+    if name in __all__:
+        from rnnbench import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'rnnbench' has no attribute '{name}'")

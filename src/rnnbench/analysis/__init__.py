@@ -1,0 +1,1 @@
+"""What the numbers say, computed from the store alone."""

@@ -1,0 +1,68 @@
+"""The functions and types behind `import rnnbench`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rnnbench.analysis.rows import Row, make_rows
+from rnnbench.domain.catalog import parse_workload
+from rnnbench.domain.workload import Workload
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.runner import begin_run, continue_run
+from rnnbench.method import make_method
+from rnnbench.plan import Plan, Selection, make_plan
+from rnnbench.store.folder import Contents, read_folder
+from rnnbench.verify.session import Session, verify_plan
+
+
+class Results:
+    """A run as read from its folder: `contents` is what is stored, `rows` what the tables show."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.rows: list[Row] = make_rows(contents)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat dict per row, for `pandas.DataFrame` or `polars.DataFrame`."""
+        return [msgspec.structs.asdict(row) for row in self.rows]
+
+
+def plan(
+    systems: Sequence[str] = (),
+    workloads: Sequence[str | Workload] = (),
+    *,
+    phases: Sequence[str] = ("forward", "train"),
+    device: str = "auto",
+    precisions: Sequence[str] = ("fp32",),
+    versions: Sequence[str] = (),
+) -> Plan:
+    """What would be run: globs on system names, workloads by name or as objects. Runs nothing."""
+    chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in workloads)
+    fields = {
+        "systems": tuple(systems),
+        "workloads": chosen,
+        "phases": tuple(phases),
+        "device": device,
+        "precisions": tuple(precisions),
+        "versions": tuple(versions),
+    }
+    return make_plan(msgspec.convert(fields, Selection))
+
+
+def run(plan: Plan, folder: str | Path, *, listener: Listener | None = None, **method: Any) -> Results:
+    """Run a plan into a new folder. `method` takes what `rnnbench.method.make_method` takes."""
+    hears = listener or Listener()
+    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run",))
+    return Results(continue_run(Path(folder), hears))
+
+
+def verify(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> Session:
+    """Prove every case of a plan on the small version of its workload; time nothing."""
+    return verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+
+
+def load(folder: str | Path) -> Results:
+    """A run from its folder."""
+    return Results(read_folder(Path(folder)))

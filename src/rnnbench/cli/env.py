@@ -1,0 +1,131 @@
+"""`rnnbench env`: the interpreters that run the frameworks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Create, list and check the frameworks' environments."
+)
+
+
+@app.command("list")
+def list_(
+    json: Annotated[bool, typer.Option("--json", help="Print everything known, distributions included.")] = False,
+) -> None:
+    """List the environments that are ready.
+
+    \b
+    Example:
+      rnnbench env list --json
+    """
+    from rnnbench.environments.registry import list_environments
+
+    environments = list_environments()
+    if json:
+        _print_json(environments)
+    elif not environments:
+        typer.echo("no environments yet; create one with `rnnbench env create pytorch`")
+    else:
+        rows = [(each.id, each.version, each.python_version, each.python) for each in environments]
+        _print_table(("environment", "version", "Python", "interpreter"), rows)
+
+
+@app.command()
+def create(
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="pytorch, or pytorch==2.9.1")],
+    device: Annotated[
+        Literal["cpu", "cuda"], typer.Option(help="Which of the framework's builds, where they differ.")
+    ] = "cpu",
+) -> None:
+    """Create environments, or find that they exist already.
+
+    \b
+    Examples:
+      rnnbench env create pytorch
+      rnnbench env create pytorch==2.9.1 pytorch==2.13.0
+      PIP_INDEX_URL=https://mirror.example/simple rnnbench env create pytorch
+    """
+    from rnnbench.environments.create import create as create_environment
+    from rnnbench.environments.registry import used
+    from rnnbench.environments.spec import parse_spec
+
+    # All are read before the first is created: a typing error should not show after ten minutes.
+    for spec in [parse_spec(text, device) for text in specs]:
+        environment = create_environment(spec, typer.echo)
+        typer.echo(environment.python)
+        own = used().get(spec.framework)
+        if own is not None:
+            typer.echo(f"note: {own.python} goes first, until `rnnbench env remove {own.id}`")
+
+
+@app.command()
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="As `rnnbench env list` prints them.")],
+) -> None:
+    """Delete created environments; forget used interpreters, without touching them.
+
+    \b
+    Example:
+      rnnbench env remove pytorch-2.9.1
+    """
+    from rnnbench.environments.registry import remove as remove_environment
+
+    for name in names:
+        typer.echo(remove_environment(name))
+
+
+@app.command()
+def use(
+    framework: Annotated[str, typer.Argument(help="pytorch, or pytorch==2.11.0 to insist on a version")],
+    path: Annotated[Path, typer.Argument(help="A Python interpreter, or the folder of an environment.")],
+) -> None:
+    """Take an existing interpreter for a framework: a cluster's, a container's, your own.
+
+    \b
+    Examples:
+      rnnbench env use pytorch ~/venvs/nightly
+      rnnbench env use pytorch==2.11.0 /opt/torch/bin/python
+    """
+    from rnnbench.environments.registry import use as use_interpreter
+
+    environment = use_interpreter(framework, path)
+    typer.echo(f"{environment.id}: Python {environment.python_version}, {environment.python}")
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check interpreters, environments, compilers and disk; exit with 1 if there is a problem.
+
+    \b
+    Example:
+      rnnbench env doctor
+    """
+    from rnnbench.environments.doctor import diagnose
+
+    findings = diagnose()
+    if json:
+        _print_json(findings)
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.level:8} {finding.what}")
+            for line in finding.hint.splitlines():
+                typer.echo(f"{'':8} → {line}")
+    if any(finding.level == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print_json(value: object) -> None:
+    import msgspec
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

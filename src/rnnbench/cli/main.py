@@ -1,0 +1,78 @@
+"""The program: which commands there are, and how it ends.
+
+Commands import what they need when they run, so that `--help` answers at once.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from rnnbench.cli import env, run, show, systems, verify, workloads
+from rnnbench.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: importing Rich for it would double the start-up time
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("show")(show.show)
+app.command("verify")(verify.verify)
+app.command("systems")(systems.systems)
+app.command("workloads")(workloads.workloads)
+app.add_typer(env.app, name="env")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        typer.echo(f"rnnbench {metadata.version('rnnbench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What flexibility costs in recurrent networks, measured on this machine and proved row by row.
+
+    \b
+    Examples:
+      rnnbench systems                                     what can be run
+      rnnbench run 'pytorch/*/eager' -w ce-short           time some of it
+      rnnbench show runs/2026-11-15-101500                 print the tables again
+      rnnbench verify 'pytorch/*'                          prove every system, time nothing
+    """
+
+
+def main() -> None:
+    """Run a command; bad input ends with 2 and a plain message, an interruption with 130."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except UserError as error:
+        print(f"rnnbench: {error.what}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader has gone (`rnnbench show … | head`): nothing more to say, not even on exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("rnnbench: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Being told to end is handled as Ctrl-C is: what was measured is safe, workers are stopped."""
+    raise KeyboardInterrupt

@@ -1,0 +1,95 @@
+"""The options several commands share, and reading them into a selection."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rnnbench.domain.workload import Workload
+    from rnnbench.plan import Selection
+
+Systems = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[SELECT]...", help="Systems by name or glob, e.g. 'pytorch/*/eager'. Default: all."),
+]
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option("--workload", "-w", metavar="NAME", help="e.g. ce-short or 'ptb-lm[batch=16,steps=20]'. Repeatable."),
+]
+WorkloadFile = Annotated[
+    Path | None, typer.Option("--workloads-from", metavar="FILE", help="TOML file with workloads of your own.")
+]
+Phases = Annotated[
+    list[str] | None, typer.Option("--phase", metavar="PHASE", help="forward or train. Repeatable. Default: both.")
+]
+DeviceOption = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda, or auto: the GPU if any.")]
+Precisions = Annotated[
+    list[str] | None,
+    typer.Option("--precision", metavar="PREC", help="fp32, tf32 or bf16. Repeatable. Default: fp32."),
+]
+Versions = Annotated[
+    str,
+    typer.Option("--versions", metavar="LIST", help="Framework versions, e.g. 2.9.1,2.13.0. Default: the manifest's."),
+]
+Threads = Annotated[int, typer.Option("--threads", metavar="N", help="For every worker. 0: one per physical core.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of weights, batches and the order of launches.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
+    """The value, or a clear error that names what is allowed."""
+    from rnnbench.errors import UserError
+
+    if value not in allowed:
+        raise UserError(f"'{value}' is no {what}", f"allowed: {', '.join(allowed)}")
+    return value
+
+
+def at_least(value: float, least: float, option: str) -> None:
+    from rnnbench.errors import UserError
+
+    if value < least:
+        raise UserError(f"{option} is {value:g}", f"it must be at least {least:g}")
+
+
+def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workload, ...]":
+    """The workloads named, from the catalogue and the user's file; all of the file's where none is named."""
+    from rnnbench.domain.catalog import CATALOG, load_workloads, parse_workload
+
+    own = load_workloads(file) if file else {}
+    if not names:
+        return tuple(own.values())
+    known = {**CATALOG, **own}
+    chosen = [parse_workload(name, known) for name in names]
+    return tuple({workload.name: workload for workload in chosen}.values())
+
+
+def read_selection(
+    patterns: list[str] | None,
+    workloads: "tuple[Workload, ...]",
+    phases: list[str] | None,
+    device: str,
+    precisions: list[str] | None,
+    versions: str,
+    headline: bool = False,
+) -> "Selection":
+    import msgspec
+
+    from rnnbench.domain.system import PHASES, PRECISIONS
+    from rnnbench.plan import Selection
+
+    chosen_phases = [one_of(phase, PHASES, "phase") for phase in phases or PHASES]
+    chosen_precisions = [one_of(precision, PRECISIONS, "precision") for precision in precisions or ["fp32"]]
+    return msgspec.convert(
+        {
+            "systems": tuple(patterns or ()),
+            "workloads": workloads,
+            "phases": tuple(dict.fromkeys(chosen_phases)),
+            "device": device,
+            "precisions": tuple(dict.fromkeys(chosen_precisions)),
+            "versions": tuple(dict.fromkeys(filter(None, (part.strip() for part in versions.split(","))))),
+            "headline": headline,
+        },
+        Selection,
+    )

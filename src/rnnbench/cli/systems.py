@@ -1,0 +1,43 @@
+"""`rnnbench systems`: who can compute a workload."""
+
+import typer
+
+from rnnbench.cli.options import Json, Systems
+
+
+def systems(select: Systems = None, as_json: Json = False) -> None:
+    """List the systems: framework/granularity/execution.
+
+    \b
+    Examples:
+      rnnbench systems
+      rnnbench systems 'pytorch/packed/*' --json
+    """
+    import msgspec
+
+    from rnnbench.plan import select_systems
+    from rnnbench.report.table import Column, render
+
+    chosen = select_systems(tuple(select or ()))
+    if as_json:
+        fields = [
+            {
+                "name": system.name,
+                "framework": system.framework,
+                "granularity": system.granularity,
+                "execution": system.execution,
+                "phases": system.phases,
+                "devices": system.devices,
+                "precisions": system.precisions,
+                "biases": system.biases,
+                "headline": system.headline,
+                "description": system.description,
+                "seed_label": system.seed,
+            }
+            for system in chosen
+        ]
+        typer.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        return
+    rows = [[system.name, ", ".join(system.phases), ", ".join(system.devices), system.description] for system in chosen]
+    columns = [Column("system"), Column("phases"), Column("devices"), Column("what it is")]
+    typer.echo(render(columns, rows))

@@ -1,0 +1,68 @@
+"""`rnnbench workloads`: what can be computed."""
+
+from typing import Annotated
+
+import typer
+
+from rnnbench.cli.options import Json, WorkloadFile
+
+
+def workloads(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="e.g. ce-short or 'ptb-lm[batch=16]'. Default: all.")
+    ] = None,
+    file: WorkloadFile = None,
+    as_json: Json = False,
+) -> None:
+    """List the workloads with their parameters and the work in one batch.
+
+    \b
+    Examples:
+      rnnbench workloads
+      rnnbench workloads 'ptb-lm[batch=16,steps=20]' --json
+    """
+    import msgspec
+
+    from rnnbench.cli.options import read_workloads
+    from rnnbench.domain.catalog import CATALOG
+    from rnnbench.domain.workload import compulsory_bytes, flops, parameter_count
+    from rnnbench.report.table import Column, render
+    from rnnbench.report.units import figures, size
+
+    chosen = read_workloads(names, file) if names else (*CATALOG.values(), *read_workloads(None, file))
+    if as_json:
+        fields = [
+            {
+                **msgspec.structs.asdict(one),
+                "parameter_count": parameter_count(one),
+                "flops": {phase: flops(one, phase) for phase in ("forward", "train")},
+                "bytes": {phase: compulsory_bytes(one, phase) for phase in ("forward", "train")},
+            }
+            for one in chosen
+        ]
+        typer.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        return
+    columns = [
+        Column("workload"), Column("batch × steps × input"), Column("stack"), Column("head"), Column("loss"),
+        Column("parameters", right=True), Column("GFLOP forward", right=True), Column("train", right=True),
+        Column("bytes train", right=True), Column("from"),
+    ]  # fmt: skip
+    rows = []
+    for one in chosen:
+        width = f"ids of {one.vocabulary}, embedding {one.embedding}" if one.vocabulary else str(one.features)
+        lengths = f" (lengths {one.shortest}…{one.steps})" if one.variable_length else ""
+        rows.append(
+            [
+                one.name,
+                f"{one.batch} × {one.steps} × {width}{lengths}",
+                f"{one.layers} × {one.hidden}{' bidirectional' if one.bidirectional else ''}",
+                f"{one.classes}{' + bias' if one.head_bias else ''}, {one.head_on}",
+                f"{one.loss}{f', {one.labels} labels' if one.labels else ''}",
+                f"{parameter_count(one):,}",
+                figures(flops(one, "forward") / 1e9),
+                figures(flops(one, "train") / 1e9),
+                size(compulsory_bytes(one, "train")),
+                one.origin,
+            ]
+        )
+    typer.echo(render(columns, rows))

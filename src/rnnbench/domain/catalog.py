@@ -1,0 +1,181 @@
+"""The workloads by name: the seeds' five, any of their numbers overridden, and a user's own from TOML."""
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rnnbench.domain.workload import Workload
+from rnnbench.errors import UserError
+
+_SPEECH: dict[str, Any] = {"features": 123, "hidden": 320, "origin": "seed 002"}
+
+CATALOG: dict[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            name="ptb-lm",
+            batch=128,
+            steps=50,
+            vocabulary=10001,
+            embedding=128,
+            layers=3,
+            hidden=256,
+            classes=10001,
+            head_bias=True,
+            head_on="every-step",
+            origin="seeds 000, 001",
+        ),
+        Workload(name="ce-short", batch=64, steps=100, classes=10, **_SPEECH),
+        Workload(name="ce-long", batch=32, steps=1000, classes=10, **_SPEECH),
+        Workload(name="bi-ce-long", batch=32, steps=1000, classes=10, layers=4, bidirectional=True, **_SPEECH),
+        Workload(
+            name="bi-ctc-long",
+            batch=32,
+            steps=1000,
+            shortest=500,
+            layers=4,
+            bidirectional=True,
+            classes=59,
+            head_on="every-step",
+            loss="ctc",
+            labels=100,
+            **_SPEECH,
+        ),
+    )
+}
+
+_NUMBERS = (
+    "batch", "steps", "hidden", "classes", "layers", "features", "vocabulary", "embedding", "shortest", "labels",
+)  # fmt: skip
+_PATTERN = re.compile(r"(?P<id>[^\[\]]+?)\s*(?:\[(?P<overrides>[^\[\]]*)\])?")
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """A hint: the names that look most like what was typed, or all of them."""
+    close = difflib.get_close_matches(name, names, n=5, cutoff=0.4)
+    return f"nearest: {', '.join(close)}" if close else f"there are: {', '.join(names)}"
+
+
+def parse_workload(text: str, catalog: dict[str, Workload] | None = None) -> Workload:
+    """`ptb-lm` or `ptb-lm[batch=16,steps=20]`, with every number that can be overridden checked."""
+    known = CATALOG if catalog is None else catalog
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"cannot read the workload '{text}'", "write it like ptb-lm or ptb-lm[batch=16,steps=20]")
+    base = known.get(match["id"])
+    if base is None:
+        raise UserError(f"no workload is named '{match['id']}'", nearest(match["id"], list(known)))
+    overrides = _parse_overrides(match["overrides"] or "", text)
+    return override(base, overrides) if overrides else base
+
+
+def _parse_overrides(text: str, whole: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in _NUMBERS:
+            raise UserError(f"'{name}' in '{whole}' cannot be overridden", f"allowed: {', '.join(_NUMBERS)}")
+        if not equals or not re.fullmatch(r"\d{1,9}", value):
+            raise UserError(f"'{part}' in '{whole}' needs a whole number", f"for example {name}=16")
+        numbers[name] = int(value)
+    return numbers
+
+
+def override(base: Workload, numbers: dict[str, int]) -> Workload:
+    """The workload with some numbers changed and a name that says which."""
+    fields: dict[str, Any] = dict(numbers)
+    if "steps" in numbers and base.shortest and "shortest" not in numbers:
+        # Lengths stay spread over the same share of the steps (half to all of them).
+        fields["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
+    if "vocabulary" in numbers and "classes" not in numbers:
+        fields["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
+    changed = {name: value for name, value in numbers.items() if value != getattr(base, name)}
+    if not changed:
+        return base
+    inside = ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
+    return validated(msgspec.structs.replace(base, name=f"{base.name}[{inside}]", **fields))
+
+
+def validated(workload: Workload) -> Workload:
+    """The workload itself, or a UserError that says which number is impossible."""
+
+    def require(condition: bool, what: str, hint: str) -> None:
+        if not condition:
+            raise UserError(f"workload {workload.name}: {what}", hint)
+
+    for name in ("batch", "steps", "hidden", "classes", "layers"):
+        require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
+    require(
+        bool(workload.vocabulary) != bool(workload.features),
+        "the input is either token ids or real numbers",
+        "give vocabulary and embedding, or features, not both",
+    )
+    require(
+        bool(workload.vocabulary) == bool(workload.embedding),
+        "vocabulary and embedding belong together",
+        "give both or neither",
+    )
+    if workload.vocabulary:
+        require(
+            workload.classes == workload.vocabulary and workload.head_on == "every-step",
+            "a language model predicts the next token at every step",
+            "let classes equal vocabulary and head_on be 'every-step'",
+        )
+    require(
+        workload.shortest <= workload.steps,
+        f"shortest ({workload.shortest}) is longer than steps ({workload.steps})",
+        "lower shortest or raise steps",
+    )
+    require(
+        not workload.variable_length or workload.loss == "ctc",
+        "variable lengths are defined for the CTC loss only",
+        "leave shortest at 0",
+    )
+    if workload.loss == "ctc":
+        shortest = workload.shortest or workload.steps
+        require(
+            workload.head_on == "every-step" and workload.features > 0 and workload.classes >= 2,
+            "CTC needs features in, a head on every step and at least 2 classes",
+            "class 0 is the blank",
+        )
+        # Repeated labels need a blank between them: 2·labels − 1 steps are always enough.
+        require(
+            workload.labels >= 1 and 2 * workload.labels - 1 <= shortest,
+            f"{workload.labels} labels do not fit the shortest sequence ({shortest} steps)",
+            f"labels may be 1 to {(shortest + 1) // 2}",
+        )
+    else:
+        require(workload.labels == 0, "labels belong to the CTC loss", "leave labels at 0")
+    return workload
+
+
+def load_workloads(path: Path) -> dict[str, Workload]:
+    """A user's workloads: TOML tables `[workload.NAME]` whose fields are those of a Workload."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("workload", {})
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", "give a TOML file of workloads") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not TOML: {error}", "see docs/workloads.md for an example") from error
+    if not isinstance(tables, dict) or not tables:
+        raise UserError(f"{path} has no table [workload.NAME]", "see docs/workloads.md for an example")
+    found: dict[str, Workload] = {}
+    for name, fields in tables.items():
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
+            raise UserError(f"{path}: '{name}' is no workload name", "use lower-case letters, digits, - . _")
+        if name in CATALOG:
+            raise UserError(f"{path}: '{name}' is already a workload", "choose another name")
+        unknown = sorted(set(fields) - set(Workload.__struct_fields__))
+        if unknown:
+            allowed = ", ".join(field for field in Workload.__struct_fields__ if field != "name")
+            raise UserError(f"{path}: {name} has unknown fields {', '.join(unknown)}", f"allowed: {allowed}")
+        try:
+            workload = msgspec.convert({"origin": path.name, **fields, "name": name}, Workload)
+        except msgspec.ValidationError as error:
+            raise UserError(f"{path}: {name}: {error}", "see docs/workloads.md for the fields") from error
+        found[name] = validated(workload)
+    return found

@@ -1,0 +1,99 @@
+"""What came of a case: launches with their raw samples, and verifications with their figures."""
+
+from typing import Literal
+
+import msgspec
+
+from rnnbench.domain.case import Case
+
+Outcome = Literal["ok", "failed", "timeout"]
+Verdict = Literal["verified", "wrong", "failed", "timeout"]
+Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """One block: so many batches took so many seconds, the device idle at both ends."""
+
+    batches: int
+    seconds: float
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="launch"):
+    """One worker process that timed one case."""
+
+    case: Case
+    round: int
+    attempt: int = 0  # 0, or how often it was repeated because the machine was busy
+    started: str  # UTC, ISO 8601
+    outcome: Outcome
+    reason: str = ""
+    stage: str = ""  # where it was when it failed or ran out of time
+    samples: tuple[Sample, ...] = ()
+    warm_batches: int = 0
+    warm_seconds: float = 0.0
+    import_s: float | None = None
+    build_s: float | None = None
+    first_call_s: float | None = None
+    wall_clock_s: float = 0.0  # of the whole process
+    peak_host_bytes: int | None = None
+    peak_device_bytes: int | None = None
+    parameter_count: int | None = None
+    threads: int | None = None  # read back from the framework
+    versions: dict[str, str] = {}
+    device_name: str = ""
+    probe_before_s: float | None = None
+    probe_after_s: float | None = None
+    noisy: bool = False
+    traceback: str = ""
+    log: str = ""  # file in the run folder, when anything was printed
+    log_tail: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return sum(sample.seconds for sample in self.samples)
+
+    @property
+    def batches(self) -> int:
+        return sum(sample.batches for sample in self.samples)
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One compared quantity: its relative L2 error, and the most it may be."""
+
+    quantity: str
+    error: float | None  # None: not a finite number
+    tolerance: float
+
+    @property
+    def passes(self) -> bool:
+        return self.error is not None and self.error <= self.tolerance
+
+    @property
+    def excess(self) -> float:
+        """Error over tolerance: how figures of different tolerances are ranked."""
+        return float("inf") if self.error is None else self.error / self.tolerance
+
+    def __str__(self) -> str:
+        error = "not finite" if self.error is None else f"{self.error:.2g}"
+        return f"{self.quantity}: {error} (tolerance {self.tolerance:.2g})"
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="verification"):
+    """One system proved, or not, on the small version of a workload. `case.workload` is the small one."""
+
+    case: Case
+    verdict: Verdict
+    reason: str = ""
+    stage: str = ""
+    figures: tuple[Figure, ...] = ()
+    versions: dict[str, str] = {}
+    seconds: float = 0.0
+    cached: bool = False
+    log_tail: str = ""
+
+    @property
+    def worst(self) -> Figure | None:
+        return max(self.figures, key=lambda figure: figure.excess, default=None)
+
+
+Record = Launch | Verification

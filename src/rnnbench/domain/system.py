@@ -1,0 +1,143 @@
+"""Systems and the manifest that declares them: what the driver knows without importing a framework."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from rnnbench.domain.workload import Phase, Workload
+
+Device = Literal["cpu", "cuda"]
+Precision = Literal["fp32", "tf32", "bf16"]
+
+GRANULARITIES = ("fine", "packed", "cell", "layer", "stack")
+PHASES: tuple[Phase, ...] = ("forward", "train")
+DEVICES: tuple[Device, ...] = ("cpu", "cuda")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who computes a workload. Its name is `framework/granularity/execution`."""
+
+    granularity: str
+    execution: str
+    description: str
+    seed: str = ""  # the label this system has in the seeds' tables, if it is there
+    headline: bool = False  # part of the quick comparison of `make bench`
+    biases: int = 1  # bias vectors per layer: the reference follows
+    phases: tuple[Phase, ...] = PHASES
+    devices: tuple[Device, ...] = DEVICES
+    precisions: tuple[Precision, ...] = PRECISIONS
+    tools: tuple[str, ...] = ()  # programs that must be on PATH; `g++|clang++` means either
+    framework: str = ""  # filled in from the manifest
+
+    @property
+    def name(self) -> str:
+        return f"{self.framework}/{self.granularity}/{self.execution}"
+
+
+class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A declared gap: where every condition given holds, the combination cannot be run, for this reason."""
+
+    reason: str
+    system: str = "*"  # glob on `granularity/execution`
+    phase: Phase | None = None
+    device: Device | None = None
+    precision: Precision | None = None
+    loss: str | None = None
+    bidirectional: bool | None = None
+    variable_length: bool | None = None
+    versions: str | None = None  # requirement on the framework's version, e.g. `<2.0`
+
+    def covers(
+        self, system: System, workload: Workload, phase: Phase, device: Device, precision: Precision, version: str
+    ) -> bool:
+        conditions = (
+            (self.phase, phase),
+            (self.device, device),
+            (self.precision, precision),
+            (self.loss, workload.loss),
+            (self.bidirectional, workload.bidirectional),
+            (self.variable_length, workload.variable_length),
+        )
+        return (
+            fnmatchcase(f"{system.granularity}/{system.execution}", self.system)
+            and all(wanted is None or wanted == actual for wanted, actual in conditions)
+            and (self.versions is None or satisfies(version, self.versions))
+        )
+
+
+class Requirements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What pip installs for a range of versions of the framework, and into which interpreters."""
+
+    python: str  # requirement on the interpreter, e.g. `>=3.10,<3.14`
+    cpu: tuple[str, ...]  # `{version}` stands for the framework's version
+    cuda: tuple[str, ...] = ()  # empty: the same as cpu
+    versions: str = ""  # which versions of the framework this is for; empty: all
+    constraints: tuple[str, ...] = ()  # pins for what comes along
+    tooling: tuple[str, ...] = ()  # pip, setuptools, wheel to install first, where the venv's are too old
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One framework's folder, as its manifest.toml says it."""
+
+    framework: str
+    title: str
+    package: str  # the distribution whose version is the framework's version
+    version: str  # the version taken when none is named
+    requirements: tuple[Requirements, ...]
+    system: tuple[System, ...]
+    unsupported: tuple[Unsupported, ...] = ()
+    variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its own folder
+    folder: str = ""  # filled in when read
+
+    @property
+    def path(self) -> Path:
+        return Path(self.folder)
+
+    def requirements_for(self, version: str) -> Requirements | None:
+        """The first entry whose range holds this version."""
+        for entry in self.requirements:
+            if not entry.versions or satisfies(version, entry.versions):
+                return entry
+        return None
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """`2.11.0+cu130` -> (2, 11, 0): enough to order the releases the manifests speak of."""
+    numbers: list[int] = []
+    for part in version.split("+")[0].split("."):
+        digits = ""
+        for character in part:
+            if not character.isdigit():
+                break
+            digits += character
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def satisfies(version: str, requirement: str) -> bool:
+    """Whether a version meets `>=3.10,<3.14`. A bare `==3.6` means any 3.6.x."""
+    for clause in filter(None, (piece.strip() for piece in requirement.split(","))):
+        operator = clause[:2] if clause[:2] in ("==", "!=", ">=", "<=") else clause[:1]
+        wanted = version_key(clause[len(operator) :].strip())
+        actual = version_key(version)
+        size = max(len(wanted), len(actual))
+        left, right = (key + (0,) * (size - len(key)) for key in (actual, wanted))
+        prefix = actual[: len(wanted)] == wanted
+        holds = {
+            "==": prefix,
+            "!=": not prefix,
+            ">=": left >= right,
+            "<=": left <= right,
+            ">": left > right,
+            "<": left < right,
+        }
+        if operator not in holds or not wanted:
+            raise ValueError(f"cannot read the version requirement '{clause}'")
+        if not holds[operator]:
+            return False
+    return True

@@ -1,0 +1,136 @@
+"""A workload: what is computed, as numbers; and what follows from the numbers alone."""
+
+import math
+from typing import Literal
+
+import msgspec
+
+Phase = Literal["forward", "train"]
+Loss = Literal["cross-entropy", "ctc"]
+HeadOn = Literal["every-step", "last-step"]
+Shape = tuple[int, ...]
+
+FLOAT_BYTES = 4
+ID_BYTES = 8
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """Data shape, recurrent stack, head and loss. `name` says every override: `ce-short[batch=8]`."""
+
+    name: str
+    batch: int
+    steps: int
+    hidden: int
+    classes: int
+    layers: int = 1
+    bidirectional: bool = False
+    features: int = 0  # width of a real-valued input; 0 when the input is token ids
+    vocabulary: int = 0  # number of token ids; 0 when the input is real-valued
+    embedding: int = 0
+    head_bias: bool = False
+    head_on: HeadOn = "last-step"
+    loss: Loss = "cross-entropy"
+    shortest: int = 0  # lengths spread evenly over shortest..steps; 0: every sequence has all steps
+    labels: int = 0  # CTC: labels per sequence
+    origin: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name without its overrides."""
+        return self.name.partition("[")[0]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        return ("fwd", "bwd") if self.bidirectional else ("fwd",)
+
+    @property
+    def input_width(self) -> int:
+        """What the first layer reads at each step."""
+        return self.embedding if self.vocabulary else self.features
+
+    @property
+    def variable_length(self) -> bool:
+        return self.shortest > 0
+
+
+def layer_input(workload: Workload, layer: int) -> int:
+    """The width of what a layer reads: the data for the first, the outputs below for the others."""
+    return workload.input_width if layer == 0 else workload.hidden * len(workload.directions)
+
+
+def parameter_shapes(workload: Workload) -> dict[str, Shape]:
+    """Every parameter in the canonical layout, in canonical order; gates lie i, f, g, o."""
+    shapes: dict[str, Shape] = {}
+    if workload.vocabulary:
+        shapes["embedding"] = (workload.vocabulary, workload.embedding)
+    gates = 4 * workload.hidden
+    for layer in range(workload.layers):
+        for direction in workload.directions:
+            prefix = f"layer{layer}.{direction}"
+            shapes[f"{prefix}.w"] = (layer_input(workload, layer), gates)
+            shapes[f"{prefix}.u"] = (workload.hidden, gates)
+            shapes[f"{prefix}.b"] = (gates,)
+    shapes["head.w"] = (layer_input(workload, workload.layers), workload.classes)
+    if workload.head_bias:
+        shapes["head.b"] = (workload.classes,)
+    return shapes
+
+
+def parameter_count(workload: Workload, biases: int = 1) -> int:
+    """Numbers to be learnt. `biases=2` counts the second bias vector of systems that have one."""
+    total = sum(math.prod(shape) for shape in parameter_shapes(workload).values())
+    second = 4 * workload.hidden * workload.layers * len(workload.directions)
+    return total + (biases - 1) * second
+
+
+def lengths(workload: Workload) -> list[int]:
+    """The sequence lengths of one batch, longest first: evenly from `steps` down to `shortest`."""
+    if not workload.variable_length:
+        return [workload.steps] * workload.batch
+    span = workload.steps - workload.shortest
+    gaps = max(1, workload.batch - 1)
+    return [workload.steps - round(span * k / gaps) for k in range(workload.batch)]
+
+
+def flops(workload: Workload, phase: Phase) -> int:
+    """Floating-point operations of the matrix products in one batch, counted over batch × steps.
+
+    Element-wise work is left out: it is a few thousandths of the products at these widths. Training
+    adds two products of the same size for each forward one, the gradients of weight and of input;
+    real-valued data needs no gradient, so there the first layer's input product adds only one.
+    Padded steps count (`bi-ctc-long`): a row that skips them does less work than this.
+    """
+    cells = workload.batch * workload.steps
+    gates = 4 * workload.hidden * len(workload.directions)
+    recurrent = sum(layer_input(workload, layer) + workload.hidden for layer in range(workload.layers))
+    head_cells = cells if workload.head_on == "every-step" else workload.batch
+    head = layer_input(workload, workload.layers) * workload.classes * head_cells
+    forward = 2 * (recurrent * gates * cells + head)
+    if phase == "forward":
+        return forward
+    not_needed = 0 if workload.vocabulary else 2 * workload.features * gates * cells
+    return 3 * forward - not_needed
+
+
+def compulsory_bytes(workload: Workload, phase: Phase) -> int:
+    """The fewest bytes one batch must move through memory, had the machine an unlimited cache.
+
+    Forward: parameters and inputs read, logits written. Training: inputs and targets read;
+    parameters and Adam's two moments read and written. Activations need not leave the cache.
+    """
+    cells = workload.batch * workload.steps
+    inputs = cells * (ID_BYTES if workload.vocabulary else FLOAT_BYTES * workload.features)
+    parameters = FLOAT_BYTES * parameter_count(workload)
+    if phase == "forward":
+        head_cells = cells if workload.head_on == "every-step" else workload.batch
+        return inputs + parameters + FLOAT_BYTES * head_cells * workload.classes
+    return inputs + ID_BYTES * math.prod(target_shape(workload)) + 6 * parameters
+
+
+def target_shape(workload: Workload) -> Shape:
+    """The shape of the integers the loss compares with."""
+    if workload.loss == "ctc":
+        return (workload.batch, workload.labels)
+    if workload.head_on == "every-step":
+        return (workload.batch, workload.steps)
+    return (workload.batch,)

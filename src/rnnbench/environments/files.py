@@ -1,0 +1,44 @@
+"""The few things done to files that must not go wrong half-way."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The file is there with all its content, or as it was before; also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def remove_folder(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()  # somebody moved the environment to another disk; only the link is ours
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+def disk_usage(folder: Path) -> int:
+    """Bytes a folder takes on the disk."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            total += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return total
+
+
+def readable(size: float) -> str:
+    """`1.2 GB`"""
+    exponent = 3 if size >= 1e9 else 2 if size >= 1e6 else 1
+    value = size / 1000**exponent
+    return f"{value:.{1 if value < 10 else 0}f} {('kB', 'MB', 'GB')[exponent - 1]}"

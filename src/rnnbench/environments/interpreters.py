@@ -1,0 +1,120 @@
+"""Finding Python interpreters on this machine, and choosing one to build an environment with."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rnnbench.domain.system import satisfies, version_key
+from rnnbench.environments.variables import child_variables
+from rnnbench.errors import UserError
+
+_SECONDS = 5.0
+_NAME = re.compile(r"python3(\.\d+)?")
+_MINORS = range(14, 5, -1)  # what to suggest, newest first
+
+# The file behind links and shims, so that each interpreter counts once. Wheels are built for the usual
+# CPython only, so others (and its free-threaded build) end with an error and are left out.
+_PROBE = """
+import os, platform, sys
+assert sys.implementation.name == "cpython" and "t" not in sys.abiflags
+print(platform.python_version())
+print(os.path.realpath(sys.executable))
+"""
+
+
+class Interpreter(NamedTuple):
+    """One that was started and answered."""
+
+    path: Path
+    version: str
+
+
+def find_interpreters() -> list[Interpreter]:
+    """The running one, then those on PATH, of pyenv and of uv; each real file once."""
+    candidates = list(dict.fromkeys(path.resolve() for path in _candidates()))
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        answers = list(pool.map(_ask, candidates))
+    return list(dict.fromkeys(answer for answer in answers if answer is not None))
+
+
+def choose_interpreter(requirement: str) -> Interpreter:
+    """The newest that satisfies `>=3.10,<3.14` and can make environments, or a UserError that helps."""
+    found = find_interpreters()
+    fitting = [each for each in found if satisfies(each.version, requirement)]
+    for each in sorted(fitting, key=lambda each: version_key(each.version), reverse=True):
+        if _has_venv(each.path):
+            return each
+    versions = ", ".join(sorted({each.version for each in found}, key=version_key)) or "none"
+    what = f"no Python {requirement} on this machine can make an environment (found: {versions})"
+    if fitting:
+        what += "; ensurepip is missing from " + ", ".join(str(each.path) for each in fitting)
+    raise UserError(what, _how_to_get(requirement))
+
+
+def _how_to_get(requirement: str) -> str:
+    fitting = (f"3.{minor}" for minor in _MINORS if satisfies(f"3.{minor}", requirement))
+    version = next(fitting, requirement.strip("=<>~! "))
+    return (
+        f"provide one by any of\n"
+        f"  pyenv install {version}\n"
+        f"  uv python install {version}\n"
+        f"  your system's package manager: python{version} and python{version}-venv\n"
+        f"or name an interpreter that has the framework already: rnnbench env use FRAMEWORK PATH"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    yield Path(sys.executable)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    for entry in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
+        # The shims only start what is found below, slowly, or fail.
+        if Path(entry) != pyenv / "shims":
+            yield from _pythons(Path(entry))
+    yield from sorted(pyenv.glob("versions/*/bin/python"))
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv" / "python")
+    for folder in sorted(uv.glob("*/bin")):
+        yield from _pythons(folder)
+
+
+def _pythons(folder: Path) -> list[Path]:
+    """`python3`, `python3.12`, but not `python3-config`."""
+    try:
+        return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    except OSError:
+        return []  # PATH may name folders that are not there or not ours to read
+
+
+@cache
+def _ask(path: Path) -> Interpreter | None:
+    answer = _run(path, _PROBE).splitlines()
+    return Interpreter(Path(answer[1]), answer[0]) if len(answer) == 2 else None
+
+
+@cache
+def _has_venv(path: Path) -> bool:
+    """Some distributions ship Python without the modules that make environments."""
+    return _run(path, "import ensurepip, venv; print('yes')").strip() == "yes"
+
+
+def _run(path: Path, script: str) -> str:
+    """What the script prints, or nothing when it fails or hangs."""
+    try:
+        answer = subprocess.run(
+            [str(path), "-I", "-S", "-c", script],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            env=child_variables(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout if answer.returncode == 0 else ""

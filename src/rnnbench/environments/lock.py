@@ -1,0 +1,39 @@
+"""One process at a time builds or deletes an environment."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
+    """Hold the lock of this file; when another has it, say so through `waiting` and wait.
+
+    Without `waiting`, BlockingIOError is raised instead. Yields the descriptor: a child that inherits
+    it keeps the lock, so that a driver killed outright leaves no folder to be deleted under its pip.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is None:
+                raise
+            waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)  # the file stays: deleting it would let two processes lock two files
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody is at work there now."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path):
+            return False
+    except BlockingIOError:
+        return True

@@ -1,0 +1,100 @@
+"""Which environments there are, and which of them runs a spec."""
+
+from pathlib import Path
+
+from rnnbench.domain.catalog import nearest
+from rnnbench.environments.create import Report, create, silent
+from rnnbench.environments.environment import Environment
+from rnnbench.environments.files import remove_folder
+from rnnbench.environments.lock import is_locked, locked
+from rnnbench.environments.marker import (
+    MARKER,
+    environments_folder,
+    folder_of,
+    lock_of,
+    log_of,
+    read_marker,
+    starts,
+)
+from rnnbench.environments.spec import EnvironmentSpec
+from rnnbench.environments.used import forget, refreshed, use, used
+from rnnbench.environments.versions import same_version
+from rnnbench.errors import UserError
+from rnnbench.manifests import manifests
+
+__all__ = ["find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]
+
+
+def list_environments() -> list[Environment]:
+    """The complete ones that were created, then the used ones."""
+    created = (read_marker(folder) for folder in _folders())
+    return [*(each for each in created if each is not None), *used().values()]
+
+
+def half_environments() -> list[Path]:
+    """Folders whose creation was cut short; one that is going on right now is not among them."""
+    return [folder for folder in _folders() if read_marker(folder) is None and not is_locked(lock_of(folder.name))]
+
+
+def find(spec: EnvironmentSpec) -> Environment | None:
+    """The environment that runs this spec: the user's own interpreter first, then a created one."""
+    is_default = spec.version == manifests()[spec.framework].version
+    own = used().get(spec.framework)
+    if own is not None and (is_default or same_version(own.version, spec.version)):
+        own = refreshed(own)
+        if is_default or same_version(own.version, spec.version):
+            return own
+    created = read_marker(folder_of(spec.id))
+    return created if created is not None and starts(created) else None
+
+
+def resolve(spec: EnvironmentSpec, create_missing: bool, report: Report = silent) -> Environment:
+    """The environment to run this spec in, made if need be."""
+    found = find(spec)
+    if found is not None:
+        return found
+    if create_missing:
+        return create(spec, report)
+    is_default = spec.version == manifests()[spec.framework].version
+    name = spec.framework if is_default else f"{spec.framework}=={spec.version}"
+    option = " --device cuda" if spec.variant == "cuda" else ""
+    raise UserError(f"the environment {spec.id} does not exist", f"run `rnnbench env create {name}{option}`")
+
+
+def remove(id_or_framework: str) -> str:
+    """Delete a created environment, or forget a used one; returns what was done."""
+    name = id_or_framework.strip().replace("==", "-")
+    known = {each.id: each for each in list_environments()}
+    halves = [folder.name for folder in half_environments()]
+    matches = [id for id, each in known.items() if name in (id, each.framework)]
+    matches += [id for id in halves if id == name]
+    if not matches:
+        hint = nearest(name, [*known, *halves]) if known or halves else "there are none at all"
+        raise UserError(f"no environment is named '{name}'", hint)
+    if len(matches) > 1:
+        raise UserError(f"{len(matches)} environments are called '{name}'", f"name one: {', '.join(matches)}")
+    environment = known.get(matches[0])
+    if environment is not None and environment.used:
+        forget(environment.framework)
+        return f"forgot {environment.python} for {environment.framework}; the interpreter is untouched"
+    return _delete(matches[0])
+
+
+def _delete(id: str) -> str:
+    folder = folder_of(id)
+    try:
+        with locked(lock_of(id)):
+            # The marker first: if the rest is cut short, what is left does not pass for an environment.
+            (folder / MARKER).unlink(missing_ok=True)
+            remove_folder(folder)
+            log_of(id).unlink(missing_ok=True)
+    except BlockingIOError as error:
+        raise UserError(f"{id} is being created", "wait for that to end, or end it") from error
+    except OSError as error:
+        raise UserError(f"cannot delete {folder}: {error.strerror}", "delete it by hand") from error
+    return f"deleted {folder}"
+
+
+def _folders() -> list[Path]:
+    root = environments_folder()
+    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []

@@ -1,0 +1,76 @@
+"""What an environment should hold: a framework's manifest, read for one version and one device."""
+
+import re
+
+import msgspec
+
+from rnnbench.domain.catalog import nearest
+from rnnbench.domain.system import DEVICES, Device, Manifest
+from rnnbench.environments.versions import is_version, same_version
+from rnnbench.errors import UserError
+from rnnbench.manifests import manifests
+
+_PATTERN = re.compile(r"(?P<framework>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:==\s*(?P<version>\S+))?")
+
+
+class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `create` needs to know, with nothing left to look up."""
+
+    framework: str
+    version: str
+    variant: Device  # `cpu` also where the manifest has no requirements of its own for CUDA
+    python: str  # requirement on the interpreter, e.g. `>=3.10,<3.14`
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    tooling: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.framework}-{self.version}" + ("-cuda" if self.variant == "cuda" else "")
+
+
+def parse_spec(text: str, device: str = "cpu") -> EnvironmentSpec:
+    """`pytorch` or `pytorch==2.9.1`."""
+    if device not in DEVICES:
+        raise UserError(f"no device is called '{device}'", f"allowed: {', '.join(DEVICES)}")
+    manifest, asked = split_spec(text)
+    # Another spelling of the default version is the default's environment, not a second one.
+    version = asked if asked and not same_version(manifest.version, asked) else manifest.version
+    entry = manifest.requirements_for(version)
+    if entry is None:
+        ranges = "; ".join(one.versions for one in manifest.requirements)
+        raise UserError(
+            f"it is not known what {manifest.title} {version} needs", f"its manifest covers versions {ranges}"
+        )
+    cuda = device == "cuda" and bool(entry.cuda)
+
+    def filled(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(line.replace("{version}", version) for line in lines)
+
+    return EnvironmentSpec(
+        framework=manifest.framework,
+        version=version,
+        variant="cuda" if cuda else "cpu",
+        python=entry.python,
+        requirements=filled(entry.cuda if cuda else entry.cpu),
+        constraints=filled(entry.constraints),
+        tooling=filled(entry.tooling),
+    )
+
+
+def split_spec(text: str) -> tuple[Manifest, str]:
+    """The framework's manifest and the version named, `""` where none is."""
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"cannot read the environment '{text}'", "write it like pytorch or pytorch==2.9.1")
+    name, known = match["framework"], manifests()
+    manifest = known.get(name)
+    if manifest is None:
+        raise UserError(f"no framework is named '{name}'", nearest(name, list(known)))
+    version = match["version"] or ""
+    if version and not is_version(version):
+        raise UserError(
+            f"'{version}' in '{text}' is no version",
+            f"name one exact release, like {manifest.framework}=={manifest.version}",
+        )
+    return manifest, version

@@ -1,0 +1,1 @@
+"""One worker process at a time: start it, talk to it, end it; and the schedule of a whole run."""

@@ -1,0 +1,85 @@
+"""The events a worker sends, typed: anything else on the pipe is a broken worker."""
+
+from typing import Annotated
+
+import msgspec
+
+from rnnbench.domain.result import Sample
+from rnnbench.domain.workload import Phase
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Hello(msgspec.Struct, tag_field="event", tag="hello"):
+    import_s: Seconds
+    versions: dict[str, str]
+    device: str
+    device_name: str = ""
+    threads: int | None = None
+
+
+class Built(msgspec.Struct, tag_field="event", tag="built"):
+    seconds: Seconds
+    parameters: int
+    device: str
+
+
+class First(msgspec.Struct, tag_field="event", tag="first"):
+    seconds: Seconds
+
+
+class Warm(msgspec.Struct, tag_field="event", tag="warm"):
+    batches: int
+    seconds: Seconds
+
+
+class Samples(msgspec.Struct, tag_field="event", tag="samples"):
+    samples: Annotated[tuple[Sample, ...], msgspec.Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if any(sample.batches < 1 or not 0 < sample.seconds < float("inf") for sample in self.samples):
+            raise ValueError("a sample with no batches or no time")
+
+
+class Memory(msgspec.Struct, tag_field="event", tag="memory"):
+    host: int | None = None
+    device: int | None = None
+
+
+class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
+    phase: Phase
+    path: str
+
+
+class Done(msgspec.Struct, tag_field="event", tag="done"):
+    pass
+
+
+class Failed(msgspec.Struct, tag_field="event", tag="error"):
+    type: str
+    message: str
+    traceback: str = ""
+
+
+Event = Hello | Built | First | Warm | Samples | Memory | Arrays | Done | Failed
+
+#: What a worker is busy with once it has sent an event.
+STAGES: dict[type[Event] | None, str] = {
+    None: "import",
+    Hello: "build",
+    Built: "first call",
+    First: "warm-up",
+    Warm: "sampling",
+    Samples: "memory",
+    Memory: "end",
+    Arrays: "next phase",
+    Done: "end",
+    Failed: "end",
+}
+
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def parse_event(line: bytes) -> Event:
+    """One line of the protocol; msgspec.MsgspecError or ValueError when it is not one."""
+    return _decoder.decode(line)

@@ -1,0 +1,93 @@
+"""One launch: probe, worker, probe, and the record of what came of it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.result import Launch, Outcome
+from rnnbench.domain.system import Manifest, System
+from rnnbench.domain.workload import Workload
+from rnnbench.environments.environment import Environment
+from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Samples, Warm
+from rnnbench.launch.job import make_job
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.noise import moved, probe_seconds
+from rnnbench.launch.worker import Ending, run_worker
+
+
+def launch_case(
+    case: Case,
+    workload: Workload,
+    system: System,
+    manifest: Manifest,
+    environment: Environment,
+    method: Method,
+    inputs: Path,
+    round_number: int,
+    attempt: int,
+    listener: Listener,
+) -> tuple[Launch, str]:
+    """Time one case once. Returns the record and what the worker printed."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    job = make_job("measure", case, workload, system, manifest, method, str(inputs))
+
+    def on_event(event: Event) -> None:
+        listener.stage(case, STAGES[type(event)])
+
+    before = probe_seconds()
+    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
+    after = probe_seconds()
+    outcome, reason = judge(case, ending)
+    launch = Launch(
+        case=case,
+        round=round_number,
+        attempt=attempt,
+        started=started,
+        outcome=outcome,
+        reason=reason,
+        stage=ending.stage,
+        wall_clock_s=round(ending.seconds, 3),
+        probe_before_s=before,
+        probe_after_s=after,
+        noisy=moved(before, after, method.noise_threshold),
+        traceback=ending.traceback,
+        log_tail="" if outcome == "ok" else ending.log.tail(),
+    )
+    return msgspec.structs.replace(launch, **_facts(ending.events)), ending.log.text()
+
+
+def judge(case: Case, ending: Ending) -> tuple[Outcome, str]:
+    """A worker's own ending, unless it ran somewhere else than it was told to."""
+    elsewhere = device_elsewhere(case, ending)
+    if ending.outcome == "ok" and elsewhere:
+        return "failed", f"asked for {case.device}, but it ran on {elsewhere}"
+    return ending.outcome, ending.reason
+
+
+def device_elsewhere(case: Case, ending: Ending) -> str:
+    """The device a worker said it was on, where that is not the one it was told to use."""
+    said = [event.device for event in ending.events if isinstance(event, Hello | Built)]
+    return next((device for device in said if device != case.device), "")
+
+
+def _facts(events: list[Event]) -> dict[str, Any]:
+    """The events' contents under the names the record has for them."""
+    facts: dict[str, Any] = {}
+    for event in events:
+        if isinstance(event, Hello):
+            facts |= {"import_s": event.import_s, "versions": event.versions}
+            facts |= {"device_name": event.device_name, "threads": event.threads}
+        elif isinstance(event, Built):
+            facts |= {"build_s": event.seconds, "parameter_count": event.parameters}
+        elif isinstance(event, First):
+            facts |= {"first_call_s": event.seconds}
+        elif isinstance(event, Warm):
+            facts |= {"warm_batches": event.batches, "warm_seconds": event.seconds}
+        elif isinstance(event, Samples):
+            facts |= {"samples": event.samples}
+        elif isinstance(event, Memory):
+            facts |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
+    return facts

@@ -1,0 +1,122 @@
+"""A whole run: environments, verification, launches in rounds, each result stored as it comes."""
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.result import Launch, Verification
+from rnnbench.launch.launcher import launch_case
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import prepare
+from rnnbench.launch.schedule import count_launches, run_schedule
+from rnnbench.machine import describe_machine
+from rnnbench.manifests import manifests
+from rnnbench.plan import Plan
+from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.source import describe_tool
+from rnnbench.store.folder import Contents, append, create_folder, read_folder, write_log
+from rnnbench.store.run import Run
+from rnnbench.verify.proofs import proofs_for, verification_jobs
+from rnnbench.verify.verifier import prove
+
+BATCHES = 4  # distinct ones, fed in turn
+
+
+def begin_run(
+    plan: Plan, method: Method, folder: Path, listener: Listener, *, command: Sequence[str] = (), data: str = ""
+) -> Run:
+    """Make the environments, then the folder: from here on nothing is lost."""
+    ready = prepare(plan, listener)
+    run = Run(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=tuple(command),
+        tool=describe_tool(),
+        machine=describe_machine(),
+        method=method,
+        data=data,
+        workloads=plan.workloads,
+        systems=plan.systems,
+        environments=ready.environments,
+        cases=ready.cases,
+        left_out=ready.left_out,
+    )
+    create_folder(folder, run)
+    return run
+
+
+def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False) -> Contents:
+    """Do what the folder's run still lacks. The same for a new run and for one that was interrupted."""
+    contents = read_folder(folder)
+    for line in contents.damaged:
+        listener.note(f"launches.jsonl, {line}: skipped")
+    run = contents.run
+    if run.method.verify:
+        _verify(folder, contents, listener)
+    launches = [record for record in contents.records if isinstance(record, Launch)]
+    if retry_failed:
+        launches = [launch for launch in launches if launch.outcome == "ok"]
+    listener.measuring(count_launches(run.cases, run.method, launches))
+    with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
+
+        def execute(case: Case, round_number: int, attempt: int) -> Launch:
+            inputs = _inputs(run, case, Path(place))
+            listener.launching(case, round_number)
+            launch, log = launch_case(
+                case,
+                run.workloads[case.workload],
+                run.systems[case.system],
+                manifests()[case.framework],
+                run.environments[case.environment],
+                run.method,
+                inputs,
+                round_number,
+                attempt,
+                listener,
+            )
+            if log.strip():
+                launch = msgspec.structs.replace(launch, log=write_log(folder, _log_name(launch), log))
+            append(folder, launch)
+            listener.launched(launch)
+            return launch
+
+        run_schedule(run.cases, run.method, launches, execute)
+    return read_folder(folder)
+
+
+def _verify(folder: Path, contents: Contents, listener: Listener) -> None:
+    """Before anything is timed. What an earlier part of the run has judged already stands."""
+    run = contents.run
+    judged = {record.case.key for record in contents.records if isinstance(record, Verification)}
+    proofs = [
+        proof
+        for proof in proofs_for(run.cases, run.workloads, run.systems, run.environments)
+        if not all(case.key in judged for case in proof.cases)
+    ]
+    listener.verifying(sum(len(proof.cases) for proof in proofs))
+
+    def on_result(verification: Verification) -> None:
+        append(folder, verification)
+        listener.verified(verification)
+
+    prove(proofs, run.method, verification_jobs(run.cases), on_result)
+
+
+def _inputs(run: Run, case: Case, place: Path) -> Path:
+    """The parameters and batches of a workload, written once for all its rows."""
+    path = place / f"{list(run.workloads).index(case.workload)}.npz"
+    if not path.exists():
+        workload = run.workloads[case.workload]
+        data = Path(run.data) if run.data else None
+        batches = make_batches(workload, BATCHES, run.method.seed, data)
+        write_inputs(path, make_parameters(workload, run.method.seed), batches)
+    return path
+
+
+def _log_name(launch: Launch) -> str:
+    name = launch.case.key.replace("/", ".").replace("|", "_")
+    plain = "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in name)
+    return f"{plain}_{launch.round}-{launch.attempt}.log"

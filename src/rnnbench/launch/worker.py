@@ -1,0 +1,246 @@
+"""One worker process: start it, read its events, and end it whatever happens.
+
+The driver sleeps in `select` while the worker works, so that it takes no time from what is measured.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.result import Outcome
+from rnnbench.environments.environment import Environment
+from rnnbench.launch.events import STAGES, Done, Event, Failed, parse_event
+from rnnbench.launch.log import BoundedLog
+from rnnbench.paths import worker_package
+
+_CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 24
+
+
+_running: set["subprocess.Popen[bytes]"] = set()
+
+
+class Ending(msgspec.Struct, kw_only=True):
+    """How a worker ended: its events, and why it failed if it did."""
+
+    events: list[Event]
+    outcome: Outcome
+    reason: str
+    stage: str
+    seconds: float
+    log: BoundedLog
+    traceback: str = ""
+
+
+def run_worker(
+    environment: Environment,
+    job: dict[str, object],
+    variables: dict[str, str],
+    limit_seconds: float,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Ending:
+    """Run one job to its end, or to the end of its time."""
+    with tempfile.TemporaryDirectory(prefix="rnnbench-") as scratch:
+        reading, writing = os.pipe()
+        try:
+            process = _start(environment, job, variables, Path(scratch), writing)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        _running.add(process)
+        conversation = _Conversation(process, reading, on_event)
+        try:
+            conversation.follow(msgspec.json.encode(job), limit_seconds)
+        finally:
+            _end(process)
+            conversation.close()
+        return conversation.ending()
+
+
+def _start(
+    environment: Environment, job: dict[str, object], variables: dict[str, str], scratch: Path, channel: int
+) -> "subprocess.Popen[bytes]":
+    # The worker package alone on the path: the driver's other packages are for another interpreter.
+    (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
+    keep = os.environ.get("PYTHONPATH", "") if environment.used else ""
+    threads = str(job["threads"])
+    surroundings = {
+        **{name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")},
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(scratch), keep))),
+        "PYTHONUNBUFFERED": "1",
+        "RNNBENCH_CHANNEL": str(channel),
+        "TMPDIR": str(scratch),
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        # Threads that spin while they wait fight each other on a machine that has other work too.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        **{name: value.replace("{scratch}", str(scratch)) for name, value in variables.items()},
+    }
+    return subprocess.Popen(
+        [environment.python, "-m", "rnnbench_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=scratch,
+        env=surroundings,
+        pass_fds=(channel,),
+        start_new_session=True,  # its children (compilers) are ended with it
+    )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    _running.discard(process)
+
+
+def end_all_workers() -> None:
+    """For an interrupted driver: workers started from other threads go now, not when they please."""
+    for process in list(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+class _Conversation:
+    """Follows a worker's pipe and its output until it ends or its time is up."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", channel: int, on_event: Callable[[Event], None]) -> None:
+        self._process = process
+        self._channel = channel
+        self._on_event = on_event
+        self._pending = b""
+        self._lines = 0
+        self._events: list[Event] = []
+        self._log = BoundedLog()
+        self._timed_out = False
+        self._broken = ""
+        self._start = time.monotonic()
+        self._limit = 0.0
+
+    def follow(self, job: bytes, limit_seconds: float) -> None:
+        self._limit = limit_seconds
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # it died before reading: its exit code and log say why
+            self._process.stdin.write(job)
+            self._process.stdin.close()
+        output = self._process.stdout.fileno()
+        deadline = self._start + limit_seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._channel, selectors.EVENT_READ)
+            selector.register(output, selectors.EVENT_READ)
+            while selector.get_map():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    self._timed_out = True
+                    return
+                for key, _ in selector.select(left):
+                    chunk = os.read(key.fd, _CHUNK)
+                    if not chunk:
+                        selector.unregister(key.fd)
+                    elif key.fd == output:
+                        self._log.write(chunk)
+                    elif not self._receive(chunk):
+                        return
+                if self._channel not in selector.get_map() and self._exited():
+                    return
+
+    def _exited(self) -> bool:
+        """Its pipe is closed: give it a moment to go, but do not wait for children that hold its output."""
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _receive(self, chunk: bytes) -> bool:
+        """Take in events; False when there is nothing more to wait for: it is done, or it is broken."""
+        *lines, self._pending = (self._pending + chunk).split(b"\n")
+        if len(self._pending) > _LONGEST_LINE:
+            lines.append(self._pending[:200])
+        for line in lines:
+            self._lines += 1
+            try:
+                event = parse_event(line)
+            except (msgspec.MsgspecError, ValueError) as error:
+                shown = line[:80].decode("utf-8", "replace")
+                self._broken = f"line {self._lines} of the protocol is not an event ({error}): {shown!r}"
+                return False
+            self._events.append(event)
+            self._on_event(event)
+            if isinstance(event, Done | Failed):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Take what is left of the output, without waiting for a grandchild that still holds it open."""
+        assert self._process.stdout is not None
+        output = self._process.stdout.fileno()
+        os.set_blocking(output, False)
+        with contextlib.suppress(BlockingIOError):
+            while rest := os.read(output, _CHUNK):
+                self._log.write(rest)
+        self._process.stdout.close()
+        os.close(self._channel)
+
+    def ending(self) -> Ending:
+        stage = STAGES[type(self._events[-1]) if self._events else None]
+        failure = next((event for event in self._events if isinstance(event, Failed)), None)
+        if failure is not None:
+            stage = STAGES[type(self._events[-2]) if len(self._events) > 1 else None]
+        outcome: Outcome = "failed"
+        if self._timed_out:
+            outcome = "timeout"
+            reason = f"over {self._limit:.0f} s during {stage}"
+        elif self._broken:
+            reason = self._broken
+        elif failure is not None:
+            reason = _describe(failure)
+        elif not (self._events and isinstance(self._events[-1], Done)):
+            reason = f"{_departure(self._process.returncode)} during {stage}"
+        else:
+            outcome, reason = "ok", ""
+        return Ending(
+            events=self._events,
+            outcome=outcome,
+            reason=reason,
+            stage="" if outcome == "ok" else stage,
+            seconds=time.monotonic() - self._start,
+            log=self._log,
+            traceback=failure.traceback if failure else "",
+        )
+
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "unable to allocate")
+
+
+def _describe(failure: Failed) -> str:
+    first_line = next(iter(failure.message.strip().splitlines()), "")
+    text = f"{failure.type}: {first_line}" if first_line else failure.type
+    whole = failure.message.lower()
+    if failure.type == "MemoryError" or any(phrase in whole for phrase in _OUT_OF_MEMORY):
+        return f"out of memory ({text})"
+    return text
+
+
+def _departure(code: int) -> str:
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+        return f"killed by {name}{hint}"
+    return f"exited with code {code} without a word"

@@ -1,0 +1,80 @@
+"""Finding the framework folders: the built-in ones, other packages', and those a developer points to."""
+
+import os
+import tomllib
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.system import GRANULARITIES, Manifest, satisfies
+from rnnbench.errors import UserError
+from rnnbench.paths import worker_package
+
+ENTRY_POINT = "rnnbench.systems"
+VARIABLE = "RNNBENCH_SYSTEMS"  # folders, separated as in PATH
+
+
+def manifests() -> dict[str, Manifest]:
+    """Every framework there is, by name. A later folder may not take an earlier one's name."""
+    return _read_all(os.environ.get(VARIABLE, ""))
+
+
+@lru_cache(maxsize=8)
+def _read_all(extra: str) -> dict[str, Manifest]:
+    roots = [worker_package() / "systems", *_entry_point_folders()]
+    roots += [Path(part) for part in extra.split(os.pathsep) if part]
+    found: dict[str, Manifest] = {}
+    for folder in (folder for root in roots for folder in _framework_folders(root)):
+        manifest = read_manifest(folder)
+        if manifest.framework in found:
+            raise UserError(
+                f"two folders call themselves '{manifest.framework}'",
+                f"{found[manifest.framework].folder} and {folder}: rename one in its manifest.toml",
+            )
+        found[manifest.framework] = manifest
+    return found
+
+
+def _framework_folders(root: Path) -> list[Path]:
+    """The folder itself where it has a manifest, or else those of its children that have one."""
+    if (root / "manifest.toml").is_file():
+        return [root]
+    if not root.is_dir():
+        raise UserError(f"there is no folder {root}", f"it is named by {VARIABLE} or an entry point")
+    return sorted(child for child in root.iterdir() if (child / "manifest.toml").is_file())
+
+
+def _entry_point_folders() -> list[Path]:
+    """Folders offered by installed packages. Located, never imported: they may need their framework."""
+    folders: list[Path] = []
+    for entry in metadata.entry_points(group=ENTRY_POINT):
+        spec = find_spec(entry.module)
+        folders += [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    return folders
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """One manifest.toml, checked."""
+    path = folder / "manifest.toml"
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        manifest = msgspec.convert(raw, Manifest)
+        for entry in manifest.requirements:
+            satisfies("0", f"{entry.python},{entry.versions}")
+        for gap in manifest.unsupported:
+            satisfies("0", gap.versions or "")
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
+        raise UserError(f"{path}: {error}", "docs/adding-a-system.md describes the fields") from error
+    for system in manifest.system:
+        if system.granularity not in GRANULARITIES:
+            raise UserError(
+                f"{path}: granularity '{system.granularity}' is unknown", f"allowed: {', '.join(GRANULARITIES)}"
+            )
+    systems = tuple(msgspec.structs.replace(system, framework=manifest.framework) for system in manifest.system)
+    names = [system.name for system in systems]
+    if len(set(names)) != len(names):
+        raise UserError(f"{path}: a system is declared twice", ", ".join(names))
+    return msgspec.structs.replace(manifest, system=systems, folder=str(folder))

@@ -1,0 +1,66 @@
+"""How a run is measured, from what a user says and what the machine has."""
+
+from typing import Any, get_args
+
+import msgspec
+
+from rnnbench.domain.case import EFFORTS, Effort, Method, Protocol, Timing
+from rnnbench.errors import UserError
+from rnnbench.machine import allowed_cpus, physical_cpus, total_memory
+
+
+def make_method(
+    *,
+    effort: str = "standard",
+    protocol: str = "adaptive",
+    timing: str = "throughput",
+    launches: int = 0,
+    limit_seconds: float = 600.0,
+    memory_gb: float = 0.0,
+    threads: int = 0,
+    seed: int = 0,
+    verify: bool = True,
+    **others: Any,
+) -> Method:
+    """A Method; zeros stand for what the effort or the machine says. `others` are further fields of it."""
+    for value, allowed, what in (
+        (effort, get_args(Effort), "effort"),
+        (protocol, get_args(Protocol), "protocol"),
+        (timing, get_args(Timing), "timing"),
+    ):
+        if value not in allowed:
+            raise UserError(f"'{value}' is no {what}", f"allowed: {', '.join(allowed)}")
+    for number, least, what in (
+        (launches, 0, "launches"),
+        (limit_seconds, 1, "the time limit"),
+        (memory_gb, 0, "the memory limit"),
+        (threads, 0, "threads"),
+        (seed, 0, "the seed"),
+    ):
+        if number < least:
+            raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
+    base = next(method for name, method in EFFORTS.items() if name == effort)
+    count, cpus = pick_threads(threads)
+    return msgspec.structs.replace(
+        base,
+        protocol=protocol,
+        timing=timing,
+        launches=launches or base.launches,
+        limit_seconds=float(limit_seconds),
+        memory_bytes=int(memory_gb * 1e9) or int(0.9 * total_memory()),
+        threads=count,
+        cpus=cpus,
+        seed=seed,
+        verify=verify,
+        **others,
+    )
+
+
+def pick_threads(wanted: int) -> tuple[int, tuple[int, ...]]:
+    """How many threads, and the processors they are pinned to: distinct cores as far as they go."""
+    cores, everything = physical_cpus(), allowed_cpus()
+    count = wanted or len(cores)
+    if count > len(everything):
+        raise UserError(f"there cannot be {count} threads", f"this process may use {len(everything)} processors")
+    order = cores + [cpu for cpu in everything if cpu not in cores]
+    return count, tuple(sorted(order[:count]))

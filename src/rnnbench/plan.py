@@ -1,0 +1,152 @@
+"""From a selection to ordered cases, with a reason for each combination that is left out."""
+
+import shutil
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from rnnbench.domain.case import Case, LeftOut
+from rnnbench.domain.catalog import CATALOG, nearest, parse_workload
+from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
+from rnnbench.domain.workload import Phase, Workload
+from rnnbench.environments.registry import find
+from rnnbench.environments.spec import EnvironmentSpec, parse_spec
+from rnnbench.errors import UserError
+from rnnbench.machine import find_gpus
+from rnnbench.manifests import manifests
+
+#: The quick comparison. A CPU takes minutes for the full language model: there it is a reduced one.
+HEADLINE_WORKLOADS: dict[Device, tuple[str, ...]] = {
+    "cpu": ("ce-short", "ptb-lm[batch=32,steps=10]"),
+    "cuda": ("ce-short", "ptb-lm"),
+}
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asks for. Empty workloads or systems mean all of them."""
+
+    systems: tuple[str, ...] = ()  # globs on the system's name
+    workloads: tuple[Workload, ...] = ()
+    phases: tuple[Phase, ...] = PHASES
+    device: str = "auto"
+    precisions: tuple[Precision, ...] = ("fp32",)
+    versions: tuple[str, ...] = ()  # of the framework; empty: the manifest's
+    headline: bool = False  # only the systems of the quick comparison
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What will be run, what will not and why, and what both refer to."""
+
+    cases: tuple[Case, ...]
+    left_out: tuple[LeftOut, ...]
+    workloads: dict[str, Workload]
+    systems: dict[str, System]
+    specs: dict[str, EnvironmentSpec]  # by environment id
+
+
+def make_plan(selection: Selection) -> Plan:
+    """Cross the selection, and sort what can be run from what is declared impossible."""
+    device = pick_device(selection.device)
+    systems = select_systems(selection.systems, headline=selection.headline)
+    workloads = selection.workloads or _default_workloads(selection.headline, device)
+    cases: list[Case] = []
+    left_out: list[LeftOut] = []
+    specs: dict[str, EnvironmentSpec] = {}
+    for workload in workloads:
+        for system in systems:
+            manifest = manifests()[system.framework]
+            for spec in _specs(manifest, selection.versions, device):
+                environment = find(spec)
+                identifier = environment.id if environment else spec.id
+                version = environment.version if environment else spec.version
+                specs[identifier] = spec
+                for phase in selection.phases:
+                    for precision in selection.precisions:
+                        case = Case(
+                            workload=workload.name,
+                            system=system.name,
+                            phase=phase,
+                            device=device,
+                            precision=precision,
+                            environment=identifier,
+                        )
+                        reason = why_not(manifest, system, workload, phase, device, precision, version)
+                        if reason:
+                            left_out.append(LeftOut(case=case, reason=reason))
+                        else:
+                            cases.append(case)
+    return Plan(
+        cases=tuple(cases),
+        left_out=tuple(left_out),
+        workloads={workload.name: workload for workload in workloads},
+        systems={system.name: system for system in systems},
+        specs=specs,
+    )
+
+
+def _default_workloads(headline: bool, device: Device) -> tuple[Workload, ...]:
+    if not headline:
+        return tuple(CATALOG.values())
+    return tuple(parse_workload(name) for name in HEADLINE_WORKLOADS[device])
+
+
+def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
+    """The systems whose names match any of the patterns, in the manifests' order."""
+    everything = [system for manifest in manifests().values() for system in manifest.system]
+    for pattern in patterns:
+        if not any(fnmatchcase(system.name, pattern) for system in everything):
+            names = [system.name for system in everything]
+            raise UserError(f"no system matches '{pattern}'", nearest(pattern, names))
+    chosen = [
+        system
+        for system in everything
+        if (not patterns or any(fnmatchcase(system.name, pattern) for pattern in patterns))
+        and (system.headline or not headline)
+    ]
+    if not chosen:
+        raise UserError("none of the chosen systems is a headline system", "leave out --headline")
+    return chosen
+
+
+def pick_device(wanted: str) -> Device:
+    """`auto` is the GPU where there is one."""
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise UserError(f"'{wanted}' is no device", "allowed: cpu, cuda, auto")
+    if wanted == "cpu":
+        return "cpu"
+    gpus = find_gpus()
+    if wanted == "cuda" and not gpus:
+        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "use --device cpu")
+    return "cuda" if gpus else "cpu"
+
+
+def why_not(
+    manifest: Manifest,
+    system: System,
+    workload: Workload,
+    phase: Phase,
+    device: Device,
+    precision: Precision,
+    version: str,
+) -> str:
+    """Why a combination cannot be run here; empty when it can."""
+    for gap in manifest.unsupported:
+        if gap.covers(system, workload, phase, device, precision, version):
+            return gap.reason
+    offers: tuple[tuple[str, tuple[str, ...], str], ...] = (
+        (phase, system.phases, "phase"),
+        (device, system.devices, "device"),
+        (precision, system.precisions, "precision"),
+    )
+    for wanted, offered, what in offers:
+        if wanted not in offered:
+            return f"the system offers only {what} {', '.join(offered)}"
+    for tool in system.tools:
+        if not any(shutil.which(name) for name in tool.split("|")):
+            return f"none of {tool.replace('|', ', ')} is on the PATH"
+    return ""
+
+
+def _specs(manifest: Manifest, versions: tuple[str, ...], device: Device) -> list[EnvironmentSpec]:
+    names = [f"{manifest.framework}=={version}" for version in versions] or [manifest.framework]
+    return [parse_spec(name, device) for name in names]

@@ -1,0 +1,100 @@
+"""The whole network: embedding, recurrent stack, head and loss, forwards and backwards, in float64."""
+
+import numpy as np
+
+from rnnbench.domain.workload import Workload
+from rnnbench.reference import losses, lstm
+from rnnbench.reference.arrays import Booleans, Floats, Parameters
+from rnnbench.reference.inputs import Batch
+
+Tape = dict[str, lstm.Trace]
+
+
+def logits(workload: Workload, parameters: Parameters, batch: Batch) -> Floats:
+    """`[batch, steps, classes]`, or `[batch, classes]` where the head is on the last step."""
+    exact = _exact(parameters)
+    return _head(exact, _stack(workload, exact, batch))
+
+
+def loss(workload: Workload, parameters: Parameters, batch: Batch) -> float:
+    return losses.evaluate(workload, logits(workload, parameters, batch), batch)[0]
+
+
+def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch) -> tuple[float, dict[str, Floats]]:
+    """The loss, and its gradient with respect to every parameter, in canonical names and shapes."""
+    exact = _exact(parameters)
+    tape: Tape = {}
+    features = _stack(workload, exact, batch, tape)
+    value, d_logits = losses.evaluate(workload, _head(exact, features), batch)
+
+    leading = tuple(range(features.ndim - 1))
+    gradients = {"head.w": np.tensordot(features, d_logits, axes=(leading, leading))}
+    if "head.b" in exact:
+        gradients["head.b"] = d_logits.sum(axis=leading)
+    d_features = np.tensordot(d_logits, exact["head.w"].T, axes=1)
+    d_inputs = _stack_backward(workload, tape, d_features, gradients)
+    if workload.vocabulary:
+        gradients["embedding"] = np.zeros_like(exact["embedding"])
+        np.add.at(gradients["embedding"], batch["inputs"].T, d_inputs)  # a word may come many times
+    return value, {name: gradients[name] for name in parameters}
+
+
+def _exact(parameters: Parameters) -> dict[str, Floats]:
+    return {name: np.asarray(array, dtype=np.float64) for name, array in parameters.items()}
+
+
+def _head(parameters: dict[str, Floats], features: Floats) -> Floats:
+    scores = np.tensordot(features, parameters["head.w"], axes=1)
+    if "head.b" in parameters:
+        scores += parameters["head.b"]
+    return scores
+
+
+def _stack(workload: Workload, parameters: dict[str, Floats], batch: Batch, tape: Tape | None = None) -> Floats:
+    """What the head reads: `[batch, steps, width]` or `[batch, width]`. Fills the tape if there is one."""
+    x = _first_inputs(workload, parameters, batch)
+    mask = _mask(workload, batch)
+    for layer in range(workload.layers):
+        outputs = []
+        for direction in workload.directions:
+            prefix = f"layer{layer}.{direction}"
+            w, u, b = (parameters[f"{prefix}.{part}"] for part in "wub")
+            output, trace = lstm.forward(x, w, u, b, mask, reverse=direction == "bwd")
+            outputs.append(output)
+            if tape is not None:  # long workloads need gigabytes for it: none is kept just for logits
+                tape[prefix] = trace
+        x = np.concatenate(outputs, axis=2)
+    return x[-1] if workload.head_on == "last-step" else x.swapaxes(0, 1)
+
+
+def _stack_backward(workload: Workload, tape: Tape, d_features: Floats, gradients: dict[str, Floats]) -> Floats:
+    """Adds each layer's gradients to `gradients`; returns those of the first inputs, time-major."""
+    if workload.head_on == "last-step":
+        d_outputs = np.zeros((workload.steps, *d_features.shape))
+        d_outputs[-1] = d_features
+    else:
+        d_outputs = d_features.swapaxes(0, 1)
+    for layer in reversed(range(workload.layers)):
+        d_inputs: list[Floats] = []
+        parts = np.split(d_outputs, len(workload.directions), axis=2)
+        for direction, part in zip(workload.directions, parts, strict=True):
+            prefix = f"layer{layer}.{direction}"
+            found = lstm.backward(tape.pop(prefix), part)
+            gradients.update({f"{prefix}.w": found.w, f"{prefix}.u": found.u, f"{prefix}.b": found.b})
+            d_inputs.append(found.x)
+        d_outputs = sum(d_inputs[1:], start=d_inputs[0])
+    return d_outputs
+
+
+def _first_inputs(workload: Workload, parameters: dict[str, Floats], batch: Batch) -> Floats:
+    """Time-major, as the layers want it."""
+    if workload.vocabulary:
+        return parameters["embedding"][batch["inputs"].T]
+    return batch["inputs"].swapaxes(0, 1).astype(np.float64)
+
+
+def _mask(workload: Workload, batch: Batch) -> Booleans | None:
+    if not workload.variable_length:
+        return None
+    mask: Booleans = np.arange(workload.steps)[:, None] < batch["lengths"]
+    return mask

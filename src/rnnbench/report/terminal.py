@@ -1,0 +1,97 @@
+"""A run as text: one table per workload, phase, device and precision, and a legend under them."""
+
+from collections.abc import Iterable
+
+from rnnbench.analysis.rows import Row
+from rnnbench.report import units
+from rnnbench.report.table import RULE, Column, render
+from rnnbench.store.folder import Contents
+
+COLUMNS = (
+    Column("system"),
+    Column("wall", right=True),
+    Column("95 % interval"),
+    Column("elapsed", right=True),
+    Column("seq/s", right=True),
+    Column("ratio", right=True),
+    Column("first call", right=True),
+    Column("memory", right=True),
+    Column("status"),
+)
+
+LEGEND = """\
+wall        time of one batch: elapsed over batches, host-to-device copies included
+interval    of the wall time, by bootstrap over launches and samples (one launch: samples only)
+elapsed     time of all timed batches, (×N) of them
+seq/s       sequences per second: batch size over wall time
+ratio       wall time over that of the best verified row of the same table
+first call  the first batch: tracing and compiling included
+memory      peak of the worker process: host, or device where it ran on one
+status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy
+below the line: wrong (its time is kept, but it is never best), failed, timeout, unsupported"""
+
+
+def show_run(contents: Contents, rows: Iterable[Row]) -> str:
+    """Everything `rnnbench show` prints."""
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
+    several = len({row.environment for group in groups.values() for row in group}) > 1
+    parts = [_header(contents)]
+    parts += [_group(contents, key, group, several) for key, group in groups.items()]
+    parts.append(LEGEND)
+    if contents.damaged:
+        parts.append(
+            "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {one}" for one in contents.damaged)
+        )
+    return "\n\n".join(parts)
+
+
+def _header(contents: Contents) -> str:
+    run = contents.run
+    machine, method = run.machine, run.method
+    gpus = "".join(f"\nGPU          {gpu.name}, driver {gpu.driver}" for gpu in machine.gpus)
+    environments = ", ".join(f"{one.id} (Python {one.python_version})" for one in run.environments.values())
+    return (
+        f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
+        + f"\nCPU          {machine.cpu}, {machine.cores} cores; {method.threads} threads, pinned"
+        f" to {','.join(map(str, method.cpus)) or 'nothing'}"
+        f"{gpus}"
+        f"\nsystem       {machine.system}, {machine.kernel}"
+        f"\nenvironment  {environments or 'none'}"
+        f"\nmethod       {method.protocol}, {method.timing}, {method.launches} launches a case, seed {method.seed}"
+    )
+
+
+def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row], several: bool) -> str:
+    workload, phase, device, precision = key
+    good = [row for row in rows if row.status in ("verified", "unverified") and row.wall_s is not None]
+    below = [row for row in rows if not (row.status in ("verified", "unverified") and row.wall_s is not None)]
+    good.sort(key=lambda row: row.wall_s or 0.0)
+    order = ("wrong", "failed", "timeout", "unverified", "unsupported")
+    below.sort(key=lambda row: order.index(row.status))
+    lines: list[list[str] | None] = [_cells(row, several) for row in good]
+    if below:
+        if good:
+            lines.append(RULE)
+        lines += [_cells(row, several) for row in below]
+    shape = contents.run.workloads[workload]
+    title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
+    return title + "\n" + render(COLUMNS, lines, indent="  ")
+
+
+def _cells(row: Row, several: bool) -> list[str]:
+    name = f"{row.system} @ {row.environment}" if several else row.system
+    status = row.status + ("~" if row.noisy else "")
+    measured = row.wall_s is not None
+    return [
+        name,
+        units.seconds(row.wall_s),
+        units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
+        f"{units.seconds(row.elapsed_s)} (×{row.batches})" if measured else "–",
+        units.figures(row.sequences_per_s) if row.sequences_per_s is not None else "–",
+        units.times(row.ratio),
+        units.seconds(row.first_call_s),
+        units.size(row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes),
+        f"{status}: {row.reason}" if row.reason else status,
+    ]

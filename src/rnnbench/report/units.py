@@ -1,0 +1,56 @@
+"""Numbers as people read them: three figures and a unit."""
+
+
+def seconds(value: float | None) -> str:
+    """`312 ms`, `1.52 s`, `48.1 µs`; a dash for what was not measured."""
+    if value is None:
+        return "–"
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= scale or unit == "µs":
+            return f"{figures(value / scale)} {unit}"
+    raise AssertionError("unreachable")
+
+
+def span(low: float | None, high: float | None, like: float | None) -> str:
+    """An interval in the unit of its estimate: `[305, 320]`."""
+    if low is None or high is None or like is None:
+        return ""
+    scale = 1.0 if abs(like) >= 1.0 else 1e-3 if abs(like) >= 1e-3 else 1e-6
+    return f"[{figures(low / scale)}, {figures(high / scale)}]"
+
+
+def size(value: int | None) -> str:
+    """`1.2 GB`, by thousands."""
+    if value is None:
+        return "–"
+    amount = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{figures(amount)} {unit}"
+        amount /= 1000
+    raise AssertionError("unreachable")
+
+
+def times(value: float | None) -> str:
+    """A ratio: `1.00×`."""
+    return "–" if value is None else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def figures(value: float) -> str:
+    """Three figures, no exponent, thousands marked."""
+    magnitude = abs(value)
+    if magnitude >= 100:
+        return f"{value:,.0f}"
+    if magnitude >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
+
+
+def duration(value: float) -> str:
+    """`45 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 else f"{round(whole / 60)} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

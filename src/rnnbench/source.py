@@ -1,0 +1,42 @@
+"""Which rnnbench this is: version, git revision, and the hash of the code that computes a row."""
+
+import hashlib
+import subprocess
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+from rnnbench.paths import worker_package
+from rnnbench.store.run import Tool
+
+
+@lru_cache(maxsize=64)
+def source_hash(*folders: Path) -> str:
+    """A short hash over every Python and TOML file of the folders: code that changed is another system."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".toml"):
+                digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def describe_tool() -> Tool:
+    return Tool(version=metadata.version("rnnbench"), revision=_revision(), worker=source_hash(worker_package()))
+
+
+def _revision() -> str:
+    """The git revision of the checkout this code lies in; empty when it is installed elsewhere."""
+    here = Path(__file__).resolve().parent
+    try:
+        if _git(here, "ls-files", "--error-unmatch", Path(__file__).name) == "":
+            return ""
+        changed = "+" if _git(here, "status", "--porcelain", "--untracked-files=no") else ""
+        return _git(here, "rev-parse", "--short=12", "HEAD") + changed
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

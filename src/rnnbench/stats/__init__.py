@@ -1,0 +1,1 @@
+"""Intervals and ratios from launches and their samples."""

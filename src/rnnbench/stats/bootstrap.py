@@ -1,0 +1,81 @@
+"""The bootstrap over launches and samples: the process is the unit of sampling.
+
+A replicate draws launches with replacement and, within each drawn launch, its samples with replacement.
+The draws depend only on how many launches and samples there are, so they are made once, as weights, and a
+case costs two small matrix products.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+REPLICATES = 1000
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    low: float
+    estimate: float
+    high: float
+
+
+class Series(NamedTuple):
+    """One launch: batches and seconds of each block."""
+
+    batches: Floats
+    seconds: Floats
+
+
+@lru_cache(maxsize=256)
+def _sample_weights(samples: int, slot: int) -> Floats:
+    """[replicates, samples]: how often each sample is drawn; another draw for each slot."""
+    generator = np.random.default_rng((samples, slot, 1))
+    counts = generator.multinomial(samples, np.full(samples, 1 / samples), size=REPLICATES)
+    return counts.astype(np.float64)
+
+
+@lru_cache(maxsize=64)
+def _launch_draws(launches: int) -> NDArray[np.int64]:
+    """[replicates, launches]: which launch stands in each slot."""
+    return np.random.default_rng((launches, 2)).integers(launches, size=(REPLICATES, launches))
+
+
+def replicates(launches: list[Series]) -> Floats:
+    """Bootstrap replicates of the wall time: seconds over batches."""
+    draws = _launch_draws(len(launches))
+    rows = np.arange(REPLICATES)
+    seconds = np.zeros(REPLICATES)
+    batches = np.zeros(REPLICATES)
+    for slot in range(len(launches)):
+        by_launch_s = np.empty((len(launches), REPLICATES))
+        by_launch_n = np.empty((len(launches), REPLICATES))
+        for index, launch in enumerate(launches):
+            weights = _sample_weights(len(launch.seconds), slot)
+            by_launch_s[index] = weights @ launch.seconds
+            by_launch_n[index] = weights @ launch.batches
+        seconds += by_launch_s[draws[:, slot], rows]
+        batches += by_launch_n[draws[:, slot], rows]
+    return seconds / batches
+
+
+def wall_time(launches: list[Series]) -> float:
+    """Seconds a batch: all seconds over all batches, so that elapsed = batches × wall holds exactly."""
+    return float(sum(s.seconds.sum() for s in launches) / sum(s.batches.sum() for s in launches))
+
+
+def interval(estimate: float, draws: Floats) -> Interval:
+    """The central 95 % of the replicates, widened where need be to hold the estimate."""
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(draws, (tail, 1 - tail))
+    return Interval(min(float(low), estimate), estimate, max(float(high), estimate))
+
+
+def ratio(estimate: float, draws: Floats, base_estimate: float, base_draws: Floats) -> Interval:
+    """How many times as long as the base; the two were measured independently of each other."""
+    # Both sides' replicates come from the same random numbers: pair them out of step.
+    shifted = np.roll(base_draws, REPLICATES // 2 + 1)
+    return interval(estimate / base_estimate, draws / shifted)

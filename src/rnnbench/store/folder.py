@@ -1,0 +1,91 @@
+"""The folder itself: `run.json`, the append-only `launches.jsonl`, and `logs/`."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.result import Record
+from rnnbench.errors import UserError
+from rnnbench.store.run import SCHEMA, Run
+
+RUN_FILE = "run.json"
+RECORDS_FILE = "launches.jsonl"
+LOGS = "logs"
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as read back: what was asked, what came of it, and which lines could not be read."""
+
+    run: Run
+    records: tuple[Record, ...]
+    damaged: tuple[str, ...] = ()  # `line 7: …`
+
+
+class _Schema(msgspec.Struct):
+    schema: int
+
+
+def create_folder(folder: Path, run: Run) -> None:
+    """Begin a run. The folder must be new or empty: a run never mixes with another."""
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty", "give another --out, or continue the run with --resume")
+    (folder / LOGS).mkdir(parents=True, exist_ok=True)
+    (folder / RECORDS_FILE).touch()
+    temporary = folder / (RUN_FILE + ".new")
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1))
+    os.replace(temporary, folder / RUN_FILE)
+
+
+def append(folder: Path, record: Record) -> None:
+    """One record, on disk before this returns. After a torn line a new one is begun, never glued to it."""
+    path = folder / RECORDS_FILE
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = (b"\n" if torn else b"") + msgspec.json.encode(record) + b"\n"
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_log(folder: Path, name: str, text: str) -> str:
+    """Keep what a worker printed; returns where, relative to the run folder."""
+    place = Path(LOGS) / name
+    (folder / place).write_text(text, encoding="utf-8", errors="replace")
+    return str(place)
+
+
+def read_folder(folder: Path) -> Contents:
+    """A run folder, as much of it as can be read; what cannot is named, never silently dropped."""
+    try:
+        raw = (folder / RUN_FILE).read_bytes()
+    except OSError as error:
+        raise UserError(f"{folder} is no run: {error.strerror}", f"a run folder holds {RUN_FILE}") from error
+    try:
+        schema = msgspec.json.decode(raw, type=_Schema).schema
+        if schema != SCHEMA:
+            raise UserError(
+                f"{folder} has schema {schema}; this rnnbench reads {SCHEMA}", "use the version that made it"
+            )
+        run = msgspec.json.decode(raw, type=Run)
+    except msgspec.MsgspecError as error:
+        raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
+    try:
+        lines = (folder / RECORDS_FILE).read_bytes().split(b"\n")
+    except OSError:
+        lines = []
+    decoder = msgspec.json.Decoder(Record)
+    records: list[Record] = []
+    damaged: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(decoder.decode(line))
+        except (msgspec.MsgspecError, ValueError) as error:
+            damaged.append(f"line {number}: {error}")
+    return Contents(run=run, records=tuple(records), damaged=tuple(damaged))

@@ -1,0 +1,1 @@
+"""Comparing what a worker computed with the float64 reference."""

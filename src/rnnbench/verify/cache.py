@@ -1,0 +1,54 @@
+"""Verification results kept between runs, for as long as environment and source stay the same."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.result import Verification
+from rnnbench.domain.system import Manifest, System
+from rnnbench.environments.environment import Environment
+from rnnbench.paths import cache_folder, worker_package
+from rnnbench.source import source_hash
+
+
+def cache_path(case: Case, system: System, manifest: Manifest, environment: Environment, method: Method) -> Path:
+    """Named by everything the result depends on: code of system, worker, reference and comparison too."""
+    driver = Path(__file__).resolve().parent.parent
+    sources = source_hash(manifest.path.resolve(), worker_package().resolve(), driver / "reference", driver / "verify")
+    parts = (
+        case.workload,
+        case.system,
+        case.device,
+        case.precision,
+        case.phase,
+        str(system.biases),
+        environment.fingerprint,
+        sources,
+        str(method.threads),
+        str(method.flush_denormals),
+        str(method.seed),
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return cache_folder() / "verified" / f"{digest}.json"
+
+
+def load(path: Path) -> Verification | None:
+    """A kept result; a damaged file is no result."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=Verification)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return msgspec.structs.replace(kept, cached=True)
+
+
+def keep(path: Path, verification: Verification) -> None:
+    """Only judgements are kept: a crash or a timeout may have been the machine's fault."""
+    if verification.verdict not in ("verified", "wrong"):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.new")
+    temporary.write_bytes(msgspec.json.encode(verification))
+    os.replace(temporary, path)

@@ -1,0 +1,126 @@
+"""Proving systems: each on the small version of a workload, in a worker of its own, a few at a time."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.result import Verification
+from rnnbench.domain.system import Manifest, System
+from rnnbench.domain.workload import Workload
+from rnnbench.environments.environment import Environment
+from rnnbench.launch.events import Arrays, Hello
+from rnnbench.launch.job import make_job
+from rnnbench.launch.launcher import device_elsewhere, judge
+from rnnbench.launch.worker import end_all_workers, run_worker
+from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.verify import cache
+from rnnbench.verify.compare import compare
+
+UPDATES = 3
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """What one worker is to prove: cases that differ in nothing but their phase, on a small workload."""
+
+    cases: tuple[Case, ...]
+    workload: Workload
+    system: System
+    manifest: Manifest
+    environment: Environment
+
+
+def prove(
+    proofs: Iterable[Proof],
+    method: Method,
+    jobs: int,
+    on_result: Callable[[Verification], None],
+    *,
+    use_cache: bool = True,
+) -> list[Verification]:
+    """All of them, `jobs` at a time: nothing is being timed, so the cores may be shared."""
+
+    def one(proof: Proof) -> list[Verification]:
+        places = {
+            case.phase: cache.cache_path(case, proof.system, proof.manifest, proof.environment, method)
+            for case in proof.cases
+        }
+        kept = [cache.load(path) for path in places.values()] if use_cache else [None]
+        if None not in kept:
+            return [verification for verification in kept if verification is not None]
+        found = verify_one(proof, method)
+        for verification in found:
+            cache.keep(places[verification.case.phase], verification)
+        return found
+
+    results: list[Verification] = []
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    try:
+        for future in as_completed([pool.submit(one, proof) for proof in proofs]):
+            for verification in future.result():
+                results.append(verification)
+                on_result(verification)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all_workers()
+        raise
+    finally:
+        pool.shutdown(wait=True)
+    return results
+
+
+def verify_one(proof: Proof, method: Method) -> list[Verification]:
+    """Run the system on the small workload and compare everything it computed, phase by phase."""
+    start = time.monotonic()
+    parameters = make_parameters(proof.workload, method.seed)
+    batches = make_batches(proof.workload, UPDATES, method.seed)
+    phases = tuple(case.phase for case in proof.cases)
+    results: list[Verification] = []
+    with tempfile.TemporaryDirectory(prefix="rnnbench-verify-") as folder:
+        inputs = Path(folder) / "inputs.npz"
+        write_inputs(inputs, parameters, batches)
+        job = make_job(
+            "verify", proof.cases[0], proof.workload, proof.system, proof.manifest, method, str(inputs),
+            phases=phases, arrays=folder,
+        )  # fmt: skip
+        ending = run_worker(proof.environment, job, proof.manifest.variables, method.limit_seconds)
+        hello = next((event for event in ending.events if isinstance(event, Hello)), None)
+        delivered = {event.phase: event.path for event in ending.events if isinstance(event, Arrays)}
+        for case in proof.cases:
+            verification = Verification(
+                case=case,
+                verdict="failed",
+                versions=hello.versions if hello else {},
+                seconds=round(time.monotonic() - start, 3),
+            )
+            outcome, reason = judge(case, ending)
+            if case.phase in delivered and not device_elsewhere(case, ending):
+                with np.load(delivered[case.phase], allow_pickle=False) as archive:
+                    computed = {key: archive[key] for key in archive.files}
+                figures = compare(
+                    proof.workload, case.phase, case.precision, proof.system.biases, parameters, batches, computed
+                )
+                results.append(_judged(msgspec.structs.replace(verification, figures=tuple(figures))))
+            else:
+                verdict = "timeout" if outcome == "timeout" else "failed"
+                results.append(
+                    msgspec.structs.replace(
+                        verification, verdict=verdict, reason=reason, stage=ending.stage, log_tail=ending.log.tail()
+                    )
+                )
+    return results
+
+
+def _judged(verification: Verification) -> Verification:
+    """Right when every figure is within its tolerance; otherwise the worst one is the reason."""
+    wrong = [figure for figure in verification.figures if not figure.passes]
+    if not wrong:
+        return msgspec.structs.replace(verification, verdict="verified")
+    worst = max(wrong, key=lambda figure: figure.excess)
+    reason = f"{worst}; {len(wrong)} of {len(verification.figures)} quantities are wrong"
+    return msgspec.structs.replace(verification, verdict="wrong", reason=reason)

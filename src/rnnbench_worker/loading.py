@@ -1,0 +1,33 @@
+"""Finding what a job names: the framework's folder as a package, and the input arrays."""
+
+import importlib
+import importlib.util
+import os
+import sys
+
+import numpy as np
+
+
+def load_framework(folder, name):
+    """Import a framework's folder, wherever it lies, so that its modules can import each other."""
+    package = "rnnbench_systems_" + name.replace("-", "_").replace(".", "_")
+    path = os.path.join(folder, "__init__.py")
+    spec = importlib.util.spec_from_file_location(package, path, submodule_search_locations=[folder])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[package] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def load_inputs(path):
+    """(parameters, batches) from the driver's .npz; nothing is ever unpickled."""
+    parameters, batches = {}, {}
+    with np.load(path, allow_pickle=False) as archive:
+        for key in archive.files:
+            kind, name = key.split("/", 1)
+            if kind == "parameter":
+                parameters[name] = archive[key]
+            else:
+                index, field = name.split("/")
+                batches.setdefault(int(index), {})[field] = archive[key]
+    return parameters, [batches[index] for index in sorted(batches)]

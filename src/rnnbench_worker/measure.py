@@ -1,0 +1,27 @@
+"""Timing one case: build, first call, warm-up, samples, memory, an event after each."""
+
+import time
+
+from .clock import Runner, sample, warm_up
+from .memory import peak_host_bytes
+
+
+def measure(job, framework, inputs, channel):
+    parameters, batches = inputs
+    start = time.perf_counter()
+    program = framework.build(job, parameters)
+    channel.send(
+        "built",
+        seconds=time.perf_counter() - start,
+        parameters=int(program.parameter_count()),
+        device=program.device,
+    )
+    # Several batches in turn: a cache of the last result or of one address would otherwise flatter.
+    staged = [program.stage(batch) for batch in batches]
+    runner = Runner(program, job["phase"], staged)
+    channel.send("first", seconds=runner.block(1))
+    warm_batches, warm_seconds, per_batch = warm_up(runner, job["method"])
+    channel.send("warm", batches=warm_batches, seconds=warm_seconds)
+    samples = sample(runner, job["method"], per_batch)
+    channel.send("samples", samples=[[size, seconds] for size, seconds in samples])
+    channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes())

@@ -1,0 +1,67 @@
+"""The contract of a system: what a framework's folder must offer, and in which layout it is exchanged.
+
+A framework's folder is a package whose `__init__.py` has two functions:
+
+`describe(job)`
+    Imports the framework, sets threads, precision and denormals as the job says, and returns
+    `{"versions": {...}, "device": "cpu" or "cuda", "device_name": str, "threads": int or None}`,
+    read back from the framework rather than repeated from the job.
+
+`build(job, parameters)`
+    Returns a `Program` for the job, its parameters set to the arrays given.
+
+Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
+`targets`, and `lengths` where they vary. Parameters and gradients are dicts in the canonical layout:
+`embedding [V,E]`, `layer{l}.{fwd|bwd}.w [in,4H]`, `.u [H,4H]`, `.b [4H]`, `head.w [in,C]`, `head.b [C]`,
+gates in the order i, f, g, o.
+"""
+
+
+class Program(object):
+    """One network on one device, ready to run batches."""
+
+    #: Where the parameters really are: "cpu" or "cuda". Checked against what was asked for.
+    device = "cpu"
+
+    def stage(self, batch):
+        """Prepare a host batch once, outside the clock (convert types, pin memory). Still host memory."""
+        return batch
+
+    def feed(self, staged):
+        """Move a staged batch to the device. Inside the clock."""
+        raise NotImplementedError
+
+    def forward(self, fed):
+        """Compute the logits, recording nothing for gradients; return a handle, do not wait."""
+        raise NotImplementedError
+
+    def train(self, fed):
+        """Forward, loss, backward, one Adam update; return a handle of the loss, do not wait."""
+        raise NotImplementedError
+
+    def sync(self, handle):
+        """Wait until everything up to this handle is done on the device."""
+
+    def logits(self, handle):
+        """The result of `forward` as an array, [batch, steps, classes] or [batch, classes]."""
+        raise NotImplementedError
+
+    def loss(self, handle):
+        """The result of `train` as a float."""
+        raise NotImplementedError
+
+    def gradients(self, fed):
+        """Gradients in the canonical layout, by the same path as `train`; parameters stay as they are."""
+        raise NotImplementedError
+
+    def parameters(self):
+        """The parameters now, in the canonical layout."""
+        raise NotImplementedError
+
+    def parameter_count(self):
+        """Numbers to be learnt, counted in the framework's own storage."""
+        raise NotImplementedError
+
+    def peak_device_bytes(self):
+        """Most device memory the process has had in use, or None where there is no such number."""
+        return None

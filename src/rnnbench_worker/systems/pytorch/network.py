@@ -1,0 +1,100 @@
+"""The whole network: embedding or features, recurrent stack, head; its loss; its canonical parameters."""
+
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """`network(inputs, lengths)` gives logits `[steps, batch, classes]`, or `[batch, classes]`."""
+
+    def __init__(self, workload, stack):
+        super(Network, self).__init__()
+        embeds = bool(workload["vocabulary"])
+        self.embedding = nn.Embedding(workload["vocabulary"], workload["embedding"]) if embeds else nn.Identity()
+        self.stack = stack
+        width = workload["hidden"] * len(workload["directions"])
+        self.head = nn.Linear(width, workload["classes"], bias=workload["head_bias"])
+        self.last_step = workload["head_on"] == "last-step"
+
+    def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
+        xs = self.embedding(inputs.transpose(0, 1))
+        hs = self.stack(xs, lengths)
+        if self.last_step:
+            hs = hs[-1]
+        return self.head(hs)
+
+
+def loss_of(workload, logits, batch):
+    """The workload's loss in fp32: mean cross-entropy, or CTC as a mean over sequences."""
+    logits = logits.float()
+    if workload["loss"] == "ctc":
+        total = F.ctc_loss(
+            F.log_softmax(logits, dim=2),
+            batch["targets"],
+            batch["lengths"],
+            batch["target_lengths"],
+            blank=0,
+            reduction="sum",
+        )
+        return total / logits.size(1)
+    targets = batch["targets"]
+    if logits.dim() == 3:
+        return F.cross_entropy(logits.reshape(-1, logits.size(2)), targets.t().reshape(-1))
+    return F.cross_entropy(logits, targets)
+
+
+def assign(network, workload, parameters):
+    """Set every parameter from canonical arrays."""
+    values = {name: torch.from_numpy(value) for name, value in parameters.items()}
+    with torch.no_grad():
+        if workload["vocabulary"]:
+            network.embedding.weight.copy_(values["embedding"])
+        for layer in range(workload["layers"]):
+            for index, direction in enumerate(workload["directions"]):
+                parts = ["layer{}.{}.{}".format(layer, direction, part) for part in "wub"]
+                network.stack.assign(layer, index, *[values[part] for part in parts])
+        network.head.weight.copy_(values["head.w"].t())
+        if workload["head_bias"]:
+            network.head.bias.copy_(values["head.b"])
+
+
+def canonical(network, workload, read):
+    """What `read` reads of every parameter, as canonical arrays."""
+    tensors = {}
+    if workload["vocabulary"]:
+        tensors["embedding"] = read(network.embedding.weight)
+    for layer in range(workload["layers"]):
+        for index, direction in enumerate(workload["directions"]):
+            for part, tensor in zip("wub", network.stack.canonical(layer, index, read)):
+                tensors["layer{}.{}.{}".format(layer, direction, part)] = tensor
+    tensors["head.w"] = read(network.head.weight).t()
+    if workload["head_bias"]:
+        tensors["head.b"] = read(network.head.bias)
+    return {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}
+
+
+class ReadValue(object):
+    """Reads a parameter's value; two biases that are added count as their sum."""
+
+    def __call__(self, parameter):
+        return parameter.detach().float().cpu().clone()
+
+    @staticmethod
+    def join(first, second):
+        return first + second
+
+
+class ReadGradient(object):
+    """Reads a parameter's gradient; two biases that are added each have the gradient of their sum."""
+
+    def __call__(self, parameter):
+        if parameter.grad is None:
+            return torch.full(parameter.shape, float("nan"))
+        return parameter.grad.detach().float().cpu().clone()
+
+    @staticmethod
+    def join(first, second):
+        return (first + second) / 2

@@ -1,0 +1,116 @@
+"""A PyTorch network as a program: feeding, stepping, and reading back what it computed."""
+
+import torch
+
+from rnnbench_worker.program import Program
+
+from .network import ReadGradient, ReadValue, canonical, loss_of
+
+LEARNING_RATE = 1e-3
+
+#: Read by the host even on CUDA: packing sequences and the CTC loss want them there.
+HOST_ONLY = ("lengths", "target_lengths")
+
+
+class TorchProgram(Program):
+    """Forward and training steps with an execution wrapped round the network."""
+
+    def __init__(self, job, network, wrap):
+        self._workload = job["workload"]
+        self._network = network.to(job["device"])
+        self._wrap = wrap
+        self._wrapped = None
+        self._bf16 = job["precision"] == "bf16"
+        self._cuda = job["device"] == "cuda"
+        self._packs = job["granularity"] == "stack"
+        self._device = torch.device(job["device"])
+        self._optimiser = torch.optim.Adam(self._network.parameters(), lr=LEARNING_RATE, **self.optimiser_options())
+
+    def optimiser_options(self):
+        return {}
+
+    @property
+    def device(self):
+        return next(self._network.parameters()).device.type
+
+    # --- data ---
+
+    def stage(self, batch):
+        """As tensors; pinned, so that the copy to the device does not stop the host."""
+        tensors = {name: torch.from_numpy(value) for name, value in batch.items()}
+        if self._workload["variable_length"]:
+            tensors["step_lengths"] = tensors["lengths"]
+        if self._workload["loss"] == "ctc":
+            count, labels = tensors["targets"].shape
+            tensors["target_lengths"] = torch.full((count,), labels, dtype=torch.long)
+            tensors.setdefault("lengths", torch.full((count,), self._workload["steps"], dtype=torch.long))
+        return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._cuda else tensors
+
+    def feed(self, staged):
+        if not self._cuda:
+            return staged
+        return {
+            name: tensor if name in HOST_ONLY else tensor.to(self._device, non_blocking=True)
+            for name, tensor in staged.items()
+        }
+
+    # --- computing ---
+
+    def forward(self, fed):
+        with torch.no_grad():
+            return self._logits(fed)
+
+    def train(self, fed):
+        self._optimiser.zero_grad()
+        loss = self._loss(fed)
+        loss.backward()
+        self._optimiser.step()
+        return loss.detach()
+
+    def _loss(self, fed):
+        return loss_of(self._workload, self._logits(fed), fed)
+
+    def _logits(self, fed):
+        arguments = self._arguments(fed)
+        if not self._bf16:
+            return self._call(arguments)
+        # Mixed precision as its users have it: parameters and optimiser in fp32, products in bf16.
+        with torch.autocast(self._device.type, dtype=torch.bfloat16, cache_enabled=False):
+            return self._call(arguments)
+
+    def _call(self, arguments):
+        if self._wrapped is None:
+            self._wrapped = self._wrap(self._network, arguments)
+        return self._wrapped(*arguments)
+
+    def _arguments(self, fed):
+        if self._workload["variable_length"]:
+            return fed["inputs"], fed["lengths" if self._packs else "step_lengths"]
+        return (fed["inputs"],)
+
+    def sync(self, handle):
+        if self._cuda:
+            torch.cuda.synchronize()
+
+    # --- reading back ---
+
+    def loss(self, handle):
+        return float(handle)
+
+    def logits(self, handle):
+        logits = handle.detach().float().cpu()
+        return (logits.transpose(0, 1) if logits.dim() == 3 else logits).contiguous().numpy()
+
+    def gradients(self, fed):
+        self._optimiser.zero_grad()
+        self._loss(fed).backward()
+        return canonical(self._network, self._workload, ReadGradient())
+
+    def parameters(self):
+        return canonical(self._network, self._workload, ReadValue())
+
+    def parameter_count(self):
+        return sum(parameter.numel() for parameter in self._network.parameters())
+
+    def peak_device_bytes(self):
+        return torch.cuda.max_memory_reserved() if self._cuda else None

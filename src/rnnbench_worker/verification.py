@@ -1,0 +1,45 @@
+"""Computing what the driver compares with its reference: arrays, no judgement.
+
+Each phase has a fresh program: what `forward` compiles is not what `train` compiles. Its arrays are
+delivered before the next phase begins, so that a crash there leaves them standing.
+"""
+
+import os
+
+import numpy as np
+
+
+def verify(job, framework, inputs, channel):
+    parameters, batches = inputs
+    for phase in job["phases"]:
+        program = framework.build(dict(job, phase=phase), parameters)
+        channel.send("built", seconds=0.0, parameters=int(program.parameter_count()), device=program.device)
+        compute = forward_arrays if phase == "forward" else train_arrays
+        arrays = compute(program, [program.stage(batch) for batch in batches])
+        path = os.path.join(job["arrays"], phase + ".npz")
+        np.savez(path, **{key: np.asarray(value) for key, value in arrays.items()})
+        channel.send("arrays", phase=phase, path=path)
+
+
+def forward_arrays(program, staged):
+    """The logits of two batches, so that a result remembered from the first is seen."""
+    arrays = {}
+    for index in (0, 1):
+        handle = program.forward(program.feed(staged[index]))
+        program.sync(handle)
+        arrays["logits/{}".format(index)] = program.logits(handle)
+    return arrays
+
+
+def train_arrays(program, staged):
+    """Gradients at the start, the loss of each step, and the parameters after all of them."""
+    arrays = {}
+    for name, value in program.gradients(program.feed(staged[0])).items():
+        arrays["gradient/" + name] = value
+    for index, batch in enumerate(staged):
+        handle = program.train(program.feed(batch))
+        program.sync(handle)
+        arrays["loss/{}".format(index)] = np.float64(program.loss(handle))
+    for name, value in program.parameters().items():
+        arrays["parameter/" + name] = value
+    return arrays
