@@ -1,8 +1,8 @@
 """rnnbench as a library: plan, run and load results as typed objects.
 
 >>> import rnnbench
->>> plan = rnnbench.plan(["pytorch/stack/eager"], workloads=["ce-short[batch=4,steps=5]"], device="cpu")
->>> results = rnnbench.run(plan, "my-run", effort="quick")  # doctest: +SKIP
+>>> plan = rnnbench.make_plan(["pytorch/stack/eager"], workloads=["ce-short[batch=4,steps=5]"], device="cpu")
+>>> results = rnnbench.run_plan(plan, "my-run", effort="quick")  # doctest: +SKIP
 >>> results.rows[0].wall_s  # doctest: +SKIP
 >>> pandas.DataFrame(results.to_dicts())  # doctest: +SKIP
 """
@@ -10,9 +10,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rnnbench.api import Results, load, plan, run, verify
+    from rnnbench.api import Results, load_run, make_plan, run_plan, verify_plan
 
-__all__ = ["Results", "load", "plan", "run", "verify"]
+__all__ = ["Results", "load_run", "make_plan", "run_plan", "verify_plan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,15 +6,17 @@ from typing import Any
 
 import msgspec
 
+from rnnbench import plan as planning
 from rnnbench.analysis.rows import Row, make_rows
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import Workload
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.runner import begin_run, continue_run
 from rnnbench.method import make_method
-from rnnbench.plan import Plan, Selection, make_plan
+from rnnbench.plan import Plan, Selection
 from rnnbench.store.folder import Contents, read_folder
-from rnnbench.verify.session import Session, verify_plan
+from rnnbench.verify import session
+from rnnbench.verify.session import Session
 
 
 class Results:
@@ -29,7 +31,7 @@ class Results:
         return [msgspec.structs.asdict(row) for row in self.rows]
 
 
-def plan(
+def make_plan(
     systems: Sequence[str] = (),
     workloads: Sequence[str | Workload] = (),
     *,
@@ -48,21 +50,21 @@ def plan(
         "precisions": tuple(precisions),
         "versions": tuple(versions),
     }
-    return make_plan(msgspec.convert(fields, Selection))
+    return planning.make_plan(msgspec.convert(fields, Selection))
 
 
-def run(plan: Plan, folder: str | Path, *, listener: Listener | None = None, **method: Any) -> Results:
+def run_plan(plan: Plan, folder: str | Path, *, listener: Listener | None = None, **method: Any) -> Results:
     """Run a plan into a new folder. `method` takes what `rnnbench.method.make_method` takes."""
     hears = listener or Listener()
-    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run",))
+    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run_plan",))
     return Results(continue_run(Path(folder), hears))
 
 
-def verify(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> Session:
+def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> Session:
     """Prove every case of a plan on the small version of its workload; time nothing."""
-    return verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+    return session.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
 
 
-def load(folder: str | Path) -> Results:
+def load_run(folder: str | Path) -> Results:
     """A run from its folder."""
     return Results(read_folder(Path(folder)))

@@ -1,6 +1,5 @@
 """`rnnbench env`: the interpreters that run the frameworks."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,8 +28,12 @@ def list_(
     elif not environments:
         typer.echo("no environments yet; create one with `rnnbench env create pytorch`")
     else:
-        rows = [(each.id, each.version, each.python_version, each.python) for each in environments]
-        _print_table(("environment", "version", "Python", "interpreter"), rows)
+        from rnnbench.report.table import Column, render
+
+        columns = [Column(heading) for heading in ("environment", "version", "Python", "interpreter")]
+        typer.echo(
+            render(columns, [(each.id, each.version, each.python_version, each.python) for each in environments])
+        )
 
 
 @app.command()
@@ -123,9 +126,3 @@ def _print_json(value: object) -> None:
     import msgspec
 
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
-        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

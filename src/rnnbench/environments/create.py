@@ -1,6 +1,7 @@
 """Creating an environment: all of it, or nothing."""
 
 import errno
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +12,6 @@ import msgspec
 from rnnbench.environments.commands import run_logged
 from rnnbench.environments.environment import Environment, describe
 from rnnbench.environments.explain import explain
-from rnnbench.environments.files import disk_usage, readable, remove_folder
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
 from rnnbench.environments.lock import locked
@@ -19,7 +19,9 @@ from rnnbench.environments.marker import folder_of, lock_of, log_of, read_marker
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
+from rnnbench.files import disk_usage, remove_folder
 from rnnbench.manifests import manifests
+from rnnbench.report import units
 
 Report = Callable[[str], None]
 
@@ -60,7 +62,7 @@ def _build(spec: EnvironmentSpec, folder: Path, lock: int, report: Report) -> En
     try:
         _fill(spec, interpreter, folder, lock, report)
         environment = _checked(spec, folder)
-        size = readable(disk_usage(folder))
+        size = units.size(disk_usage(folder))
         write_marker(environment)
     except BaseException:
         # KeyboardInterrupt too. Whatever cannot be deleted has no marker and does not count.
@@ -78,6 +80,7 @@ def _fill(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock: i
     def hear(line: str) -> None:
         # A download takes minutes: whoever waits should see that something is going on.
         if line.startswith(_ALIVE):
+            line = re.sub(r"\S+://\S*/", "", line)  # old pips print addresses; the file's name says more
             report(f"  {line if len(line) <= 100 else line[:99] + '…'}")
 
     def run(*command: str) -> None:

@@ -7,16 +7,17 @@ import msgspec
 
 from rnnbench.environments.create import SPEC
 from rnnbench.environments.environment import Environment, fingerprint
-from rnnbench.environments.files import disk_usage, readable
 from rnnbench.environments.finding import Finding
+from rnnbench.environments.host import disk, gpu, tools
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import choose_interpreter
-from rnnbench.environments.machine import disk, gpu, tools
 from rnnbench.environments.registry import half_environments, list_environments
 from rnnbench.environments.spec import EnvironmentSpec, parse_spec
 from rnnbench.environments.used import refreshed
 from rnnbench.errors import UserError
+from rnnbench.files import disk_usage
 from rnnbench.manifests import manifests
+from rnnbench.report import units
 
 __all__ = ["Finding", "diagnose"]
 
@@ -32,7 +33,7 @@ def _interpreters() -> list[Finding]:
     for name, manifest in manifests().items():
         try:
             found = choose_interpreter(parse_spec(name).python)
-            findings.append(Finding("ok", f"{manifest.title}: Python {found.version}, {found.path}"))
+            findings.append(Finding("ok", f"{manifest.title} can be created with Python {found.version}, {found.path}"))
         except UserError as error:
             findings.append(Finding("warning", f"{manifest.title}: {error.what}", error.hint))
     # One framework of many may be out of reach; all of them is no way to work.
@@ -62,7 +63,7 @@ def _created(environment: Environment) -> Finding:
         return Finding("problem", f"{environment.id} has changed since it was created: {changed}", again)
     if _outdated(environment):
         return Finding("warning", f"{environment.id} was created from another manifest than today's", again)
-    size = readable(disk_usage(Path(environment.folder)))
+    size = units.size(disk_usage(Path(environment.folder)))
     return Finding("ok", f"{environment.id}: Python {inspection.python_version}, {size}, {environment.folder}")
 
 
@@ -96,5 +97,5 @@ def _outdated(environment: Environment) -> bool:
 def _halves() -> Iterator[Finding]:
     for folder in half_environments():
         hint = f"the next creation replaces it; `rnnbench env remove {folder.name}` frees its space"
-        size = readable(disk_usage(folder))
+        size = units.size(disk_usage(folder))
         yield Finding("warning", f"{folder.name} is a half environment ({size})", hint)

@@ -44,10 +44,18 @@ def find_interpreters() -> list[Interpreter]:
 
 
 def choose_interpreter(requirement: str) -> Interpreter:
-    """The newest that satisfies `>=3.10,<3.14` and can make environments, or a UserError that helps."""
+    """One that satisfies `>=3.10,<3.14` and can make environments, or a UserError that helps.
+
+    The running one first, for its owner chose it; then the newest, which has the most wheels.
+    """
     found = find_interpreters()
     fitting = [each for each in found if satisfies(each.version, requirement)]
-    for each in sorted(fitting, key=lambda each: version_key(each.version), reverse=True):
+    running = Path(sys.executable).resolve()
+
+    def preference(each: Interpreter) -> tuple[bool, tuple[int, ...]]:
+        return each.path == running, version_key(each.version)
+
+    for each in sorted(fitting, key=preference, reverse=True):
         if _has_venv(each.path):
             return each
     versions = ", ".join(sorted({each.version for each in found}, key=version_key)) or "none"

@@ -37,3 +37,5 @@ def is_locked(path: Path) -> bool:
             return False
     except BlockingIOError:
         return True
+    except PermissionError:
+        return False  # a cache that is not ours to write; whoever may write it can tell

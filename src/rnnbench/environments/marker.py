@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.environments.environment import Environment
-from rnnbench.environments.files import write_atomically
+from rnnbench.files import write_atomically
 from rnnbench.paths import cache_folder
 
 MARKER = "environment.json"

@@ -5,7 +5,6 @@ from pathlib import Path
 from rnnbench.domain.catalog import nearest
 from rnnbench.environments.create import Report, create, silent
 from rnnbench.environments.environment import Environment
-from rnnbench.environments.files import remove_folder
 from rnnbench.environments.lock import is_locked, locked
 from rnnbench.environments.marker import (
     MARKER,
@@ -20,6 +19,7 @@ from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.environments.used import forget, refreshed, use, used
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
+from rnnbench.files import remove_folder
 from rnnbench.manifests import manifests
 
 __all__ = ["find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]
@@ -72,7 +72,7 @@ def remove(id_or_framework: str) -> str:
         hint = nearest(name, [*known, *halves]) if known or halves else "there are none at all"
         raise UserError(f"no environment is named '{name}'", hint)
     if len(matches) > 1:
-        raise UserError(f"{len(matches)} environments are called '{name}'", f"name one: {', '.join(matches)}")
+        raise UserError(f"'{name}' has {len(matches)} environments", f"name one: {', '.join(matches)}")
     environment = known.get(matches[0])
     if environment is not None and environment.used:
         forget(environment.framework)

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.environments.environment import Environment, describe
-from rnnbench.environments.files import write_atomically
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.spec import split_spec
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
+from rnnbench.files import write_atomically
 from rnnbench.paths import config_folder
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from rnnbench.domain.result import Outcome
 from rnnbench.environments.environment import Environment
+from rnnbench.environments.variables import child_variables
 from rnnbench.launch.events import STAGES, Done, Event, Failed, parse_event
 from rnnbench.launch.log import BoundedLog
 from rnnbench.paths import worker_package
@@ -72,10 +73,11 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     # The worker package alone on the path: the driver's other packages are for another interpreter.
     (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
-    keep = os.environ.get("PYTHONPATH", "") if environment.used else ""
+    inherited = child_variables(used=environment.used)
+    keep = inherited.get("PYTHONPATH", "")
     threads = str(job["threads"])
     surroundings = {
-        **{name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")},
+        **inherited,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(scratch), keep))),
         "PYTHONUNBUFFERED": "1",
         "RNNBENCH_CHANNEL": str(channel),
@@ -227,8 +229,9 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate mem
 
 
 def _describe(failure: Failed) -> str:
-    first_line = next(iter(failure.message.strip().splitlines()), "")
-    text = f"{failure.type}: {first_line}" if first_line else failure.type
+    # Some frameworks say what is wrong only in the second line ("backend='inductor' raised:").
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    text = ": ".join([failure.type, *(line.rstrip(":") for line in lines[:2])])[:300]
     whole = failure.message.lower()
     if failure.type == "MemoryError" or any(phrase in whole for phrase in _OUT_OF_MEMORY):
         return f"out of memory ({text})"

@@ -7,6 +7,7 @@ import msgspec
 
 from rnnbench.domain.result import Record
 from rnnbench.errors import UserError
+from rnnbench.files import write_atomically
 from rnnbench.store.run import SCHEMA, Run
 
 RUN_FILE = "run.json"
@@ -32,9 +33,7 @@ def create_folder(folder: Path, run: Run) -> None:
         raise UserError(f"{folder} is not empty", "give another --out, or continue the run with --resume")
     (folder / LOGS).mkdir(parents=True, exist_ok=True)
     (folder / RECORDS_FILE).touch()
-    temporary = folder / (RUN_FILE + ".new")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1))
-    os.replace(temporary, folder / RUN_FILE)
+    write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
 
 
 def append(folder: Path, record: Record) -> None:

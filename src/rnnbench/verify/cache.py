@@ -1,7 +1,6 @@
 """Verification results kept between runs, for as long as environment and source stay the same."""
 
 import hashlib
-import os
 from pathlib import Path
 
 import msgspec
@@ -10,6 +9,7 @@ from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Verification
 from rnnbench.domain.system import Manifest, System
 from rnnbench.environments.environment import Environment
+from rnnbench.files import write_atomically
 from rnnbench.paths import cache_folder, worker_package
 from rnnbench.source import source_hash
 
@@ -48,7 +48,4 @@ def keep(path: Path, verification: Verification) -> None:
     """Only judgements are kept: a crash or a timeout may have been the machine's fault."""
     if verification.verdict not in ("verified", "wrong"):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.new")
-    temporary.write_bytes(msgspec.json.encode(verification))
-    os.replace(temporary, path)
+    write_atomically(path, msgspec.json.encode(verification))

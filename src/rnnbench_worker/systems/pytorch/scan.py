@@ -18,17 +18,19 @@ class ScanDirection(nn.Module):
 
         zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
 
+        # What the backward pass keeps of a step must not be the carry itself: inductor refuses it
+        # ("scan might be aliasing the input or the output"), so the carry is copied on its way in and out.
         def step(state, x):
-            h, c = self.cell(x, state)
-            # Inductor refuses a carry that is also the output: each must be a tensor of its own.
-            return (h, c), h.clone()
+            h, c = self.cell(x, (state[0].clone(), state[1].clone()))
+            return (h.clone(), c.clone()), h.clone()
 
         def masked_step(state, x_and_mask):
             x, here = x_and_mask
-            new_h, new_c = self.cell(x, state)
-            h = torch.where(here, new_h, state[0])
-            c = torch.where(here, new_c, state[1])
-            return (h, c), torch.where(here, h, torch.zeros_like(h))
+            old_h, old_c = state[0].clone(), state[1].clone()
+            new_h, new_c = self.cell(x, (old_h, old_c))
+            h = torch.where(here, new_h, old_h)
+            c = torch.where(here, new_c, old_c)
+            return (h.clone(), c.clone()), torch.where(here, h, torch.zeros_like(h))
 
         start = (zeros, zeros.clone())
         if mask is None:

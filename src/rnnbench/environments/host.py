@@ -5,10 +5,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from rnnbench.environments.files import readable
 from rnnbench.environments.finding import Finding
 from rnnbench.manifests import manifests
 from rnnbench.paths import cache_folder
+from rnnbench.report import units
 
 _ROOM = 6e9  # bytes: the largest environments take 5 GB
 
@@ -39,7 +39,7 @@ def disk() -> Iterator[Finding]:
     hint = "environments take 0.4 to 5 GB each; XDG_CACHE_HOME can name another disk"
     yield Finding(
         "ok" if free >= _ROOM else "warning",
-        f"{readable(free)} free in {folder}",
+        f"{units.size(free)} free in {folder}",
         "" if free >= _ROOM else hint,
     )
 

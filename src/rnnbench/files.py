@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -33,12 +34,6 @@ def disk_usage(folder: Path) -> int:
     total = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            with suppress(FileNotFoundError):  # it may be in use, and byte code comes and goes
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
     return total
-
-
-def readable(size: float) -> str:
-    """`1.2 GB`"""
-    exponent = 3 if size >= 1e9 else 2 if size >= 1e6 else 1
-    value = size / 1000**exponent
-    return f"{value:.{1 if value < 10 else 0}f} {('kB', 'MB', 'GB')[exponent - 1]}"
