@@ -3,9 +3,9 @@
 import hashlib
 import subprocess
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
+from rnnbench import __version__
 from rnnbench.paths import worker_package
 from rnnbench.store.run import Tool
 
@@ -22,7 +22,7 @@ def source_hash(*folders: Path) -> str:
 
 
 def describe_tool() -> Tool:
-    return Tool(version=metadata.version("rnnbench"), revision=_revision(), worker=source_hash(worker_package()))
+    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()))
 
 
 def _revision() -> str:

@@ -40,6 +40,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     import_s: float | None = None
     build_s: float | None = None
     first_call_s: float | None = None
+    warm_up_s: float | None = None  # first call and all batches until steady: some compile in the second call
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     parameter_count: int | None = None
@@ -125,6 +126,7 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
         import_s=_median(launch.import_s for launch in chosen),
         build_s=_median(launch.build_s for launch in chosen),
         first_call_s=_median(launch.first_call_s for launch in chosen),
+        warm_up_s=_median((launch.first_call_s or 0.0) + launch.warm_seconds for launch in chosen),
         peak_host_bytes=_largest(launch.peak_host_bytes for launch in chosen),
         peak_device_bytes=_largest(launch.peak_device_bytes for launch in chosen),
         parameter_count=chosen[-1].parameter_count,

@@ -31,9 +31,9 @@ app.add_typer(env.app, name="env")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib import metadata
+        from rnnbench import __version__
 
-        typer.echo(f"rnnbench {metadata.version('rnnbench')}")
+        typer.echo(f"rnnbench {__version__}")
         raise typer.Exit
 
 

@@ -15,6 +15,7 @@ COLUMNS = (
     Column("seq/s", right=True),
     Column("ratio", right=True),
     Column("first call", right=True),
+    Column("warm-up", right=True),
     Column("memory", right=True),
     Column("status"),
 )
@@ -26,6 +27,7 @@ elapsed     time of all timed batches, (×N) of them
 seq/s       sequences per second: batch size over wall time
 ratio       wall time over that of the best verified row of the same table
 first call  the first batch: tracing and compiling included
+warm-up     the first call and all batches until steady: some compile in their second call
 memory      peak of the worker process: host, or device where it ran on one
 status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy
 below the line: wrong (its time is kept, but it is never best), failed, timeout, unsupported"""
@@ -92,6 +94,7 @@ def _cells(row: Row, several: bool) -> list[str]:
         units.figures(row.sequences_per_s) if row.sequences_per_s is not None else "–",
         units.times(row.ratio),
         units.seconds(row.first_call_s),
+        units.seconds(row.warm_up_s),
         units.size(row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes),
         f"{status}: {row.reason}" if row.reason else status,
     ]
