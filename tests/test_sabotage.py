@@ -22,10 +22,8 @@ WRONG = {
 
 def run(systems, workload=TINY, **method):
     plan = rnnbench.make_plan([f"sabotage/packed/{name}" for name in systems], [workload], device="cpu")
-    results = rnnbench.run_plan(
-        plan, "run", effort="quick", sample_seconds=0.05, warm_seconds=0.05, repeats=0, **method
-    )
-    return results
+    quick = {"effort": "quick", "sample_seconds": 0.05, "warm_seconds": 0.05}
+    return rnnbench.run_plan(plan, "run", **quick, **method)
 
 
 def reasons(results, system):

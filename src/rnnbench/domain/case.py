@@ -64,8 +64,9 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     flush_denormals: bool = True
 
 
+#: Quick marks a launch that was noisy; the others repeat it too.
 EFFORTS: dict[Effort, Method] = {
-    "quick": Method(effort="quick", launches=1, warm_seconds=2.0, sample_seconds=4.0, precision_target=0.05, repeats=1),
+    "quick": Method(effort="quick", launches=1, warm_seconds=1.0, sample_seconds=2.0, precision_target=0.05, repeats=0),
     "standard": Method(),
     "thorough": Method(effort="thorough", launches=8, warm_seconds=10.0, sample_seconds=40.0, precision_target=0.01),
 }

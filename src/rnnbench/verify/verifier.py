@@ -44,6 +44,7 @@ def prove(
     use_cache: bool = True,
 ) -> list[Verification]:
     """All of them, `jobs` at a time: nothing is being timed, so the cores may be shared."""
+    method = msgspec.structs.replace(method, cpus=())  # pinned, they would all sit on the same few
 
     def one(proof: Proof) -> list[Verification]:
         places = {
