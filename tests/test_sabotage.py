@@ -64,12 +64,13 @@ FAILURES = {
     "malformed": "line 3 of the protocol is not an event",
     "impossible-samples": "line 3 of the protocol is not an event",
     "elsewhere": "asked for cpu, but it ran on cuda",
+    "more-threads": "asked for 1 threads, but it has 2",
     "raise": "ValueError: a message of its own: with a second line",
 }
 
 
 def test_failures_have_their_reason_and_the_run_goes_on(sabotage):
-    results = run([*FAILURES, "honest"], verify=False)
+    results = run([*FAILURES, "honest"], verify=False, threads=1)
     for system, reason in FAILURES.items():
         for status, found in reasons(results, system).values():
             assert status == "failed"

@@ -4,7 +4,8 @@
 def describe(job):
     import numpy
 
-    return {"versions": {"numpy": numpy.__version__}, "device": "cpu", "device_name": "NumPy", "threads": 1}
+    threads = job["threads"] + (job["execution"] == "more-threads")
+    return {"versions": {"numpy": numpy.__version__}, "device": "cpu", "device_name": "NumPy", "threads": threads}
 
 
 def build(job, parameters):

@@ -168,5 +168,6 @@ SYSTEMS = {
     "malformed": Malformed,
     "impossible-samples": ImpossibleSamples,
     "elsewhere": Elsewhere,
+    "more-threads": Honest,
     "raise": Raise,
 }

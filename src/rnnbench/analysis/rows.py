@@ -1,5 +1,6 @@
 """One row per case: its launches and its verification boiled down to what a table shows."""
 
+import statistics
 from collections.abc import Iterable
 
 import msgspec
@@ -200,7 +201,7 @@ def _blank(run: Run, case: Case, status: Status, reason: str) -> Row:
 
 def _median(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
+    return statistics.median(known) if known else None
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

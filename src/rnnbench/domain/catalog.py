@@ -87,17 +87,18 @@ def _parse_overrides(text: str, whole: str) -> dict[str, int]:
 
 def override(base: Workload, numbers: dict[str, int]) -> Workload:
     """The workload with some numbers changed and a name that says which."""
-    fields: dict[str, Any] = dict(numbers)
-    if "steps" in numbers and base.shortest and "shortest" not in numbers:
+    follows: dict[str, int] = {}
+    if "steps" in numbers and base.shortest:
         # Lengths stay spread over the same share of the steps (half to all of them).
-        fields["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
-    if "vocabulary" in numbers and "classes" not in numbers:
-        fields["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
-    changed = {name: value for name, value in numbers.items() if value != getattr(base, name)}
+        follows["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
+    if "vocabulary" in numbers:
+        follows["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
+    # Beside what would follow, not beside the base: `[shortest=500,steps=800]` must not read as `[steps=800]`.
+    changed = {name: value for name, value in numbers.items() if value != follows.get(name, getattr(base, name))}
     if not changed:
         return base
     inside = ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
-    return validated(msgspec.structs.replace(base, name=f"{base.name}[{inside}]", **fields))
+    return validated(msgspec.structs.replace(base, name=f"{base.name}[{inside}]", **{**follows, **numbers}))
 
 
 def validated(workload: Workload) -> Workload:
@@ -109,6 +110,8 @@ def validated(workload: Workload) -> Workload:
 
     for name in ("batch", "steps", "hidden", "classes", "layers"):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
+    for name in ("features", "vocabulary", "embedding", "shortest", "labels"):
+        require(getattr(workload, name) >= 0, f"{name} cannot be negative", f"it is {getattr(workload, name)}")
     require(
         bool(workload.vocabulary) != bool(workload.features),
         "the input is either token ids or real numbers",
@@ -169,6 +172,8 @@ def load_workloads(path: Path) -> dict[str, Workload]:
             raise UserError(f"{path}: '{name}' is no workload name", "use lower-case letters, digits, - . _")
         if name in CATALOG:
             raise UserError(f"{path}: '{name}' is already a workload", "choose another name")
+        if not isinstance(fields, dict):
+            raise UserError(f"{path}: {name} is no table", f"write it as [workload.{name}]")
         unknown = sorted(set(fields) - set(Workload.__struct_fields__))
         if unknown:
             allowed = ", ".join(field for field in Workload.__struct_fields__ if field != "name")

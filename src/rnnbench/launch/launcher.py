@@ -40,7 +40,7 @@ def launch_case(
     before = probe_seconds()
     ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
     after = probe_seconds()
-    outcome, reason = judge(case, ending)
+    outcome, reason = judge(case, method.threads, ending)
     launch = Launch(
         case=case,
         round=round_number,
@@ -59,18 +59,22 @@ def launch_case(
     return msgspec.structs.replace(launch, **_facts(ending.events)), ending.log.text()
 
 
-def judge(case: Case, ending: Ending) -> tuple[Outcome, str]:
-    """A worker's own ending, unless it ran somewhere else than it was told to."""
-    elsewhere = device_elsewhere(case, ending)
-    if ending.outcome == "ok" and elsewhere:
-        return "failed", f"asked for {case.device}, but it ran on {elsewhere}"
+def judge(case: Case, threads: int, ending: Ending) -> tuple[Outcome, str]:
+    """A worker's own ending, unless it did not do what it was told to."""
+    disobeyed = disobedience(case, threads, ending)
+    if ending.outcome == "ok" and disobeyed:
+        return "failed", disobeyed
     return ending.outcome, ending.reason
 
 
-def device_elsewhere(case: Case, ending: Ending) -> str:
-    """The device a worker said it was on, where that is not the one it was told to use."""
-    said = [event.device for event in ending.events if isinstance(event, Hello | Built)]
-    return next((device for device in said if device != case.device), "")
+def disobedience(case: Case, threads: int, ending: Ending) -> str:
+    """Another device or another number of threads than was asked for; empty when all is as told."""
+    for event in ending.events:
+        if isinstance(event, Hello | Built) and event.device != case.device:
+            return f"asked for {case.device}, but it ran on {event.device}"
+        if isinstance(event, Hello) and event.threads not in (None, threads):
+            return f"asked for {threads} threads, but it has {event.threads}"
+    return ""
 
 
 def _facts(events: list[Event]) -> dict[str, Any]:

@@ -9,6 +9,9 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Launch, Verification
+from rnnbench.environments.environment import fingerprint
+from rnnbench.environments.inspect import inspect_python
+from rnnbench.errors import UserError
 from rnnbench.launch.launcher import launch_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
@@ -18,7 +21,7 @@ from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.source import describe_tool
-from rnnbench.store.folder import Contents, append, create_folder, read_folder, write_log
+from rnnbench.store.folder import Contents, append, create_folder, read_folder, require_empty, write_log
 from rnnbench.store.run import Run
 from rnnbench.verify.proofs import proofs_for, verification_jobs
 from rnnbench.verify.verifier import prove
@@ -30,6 +33,7 @@ def begin_run(
     plan: Plan, method: Method, folder: Path, listener: Listener, *, command: Sequence[str] = (), data: str = ""
 ) -> Run:
     """Make the environments, then the folder: from here on nothing is lost."""
+    require_empty(folder)  # told now, not after the environments are made
     ready = prepare(plan, listener)
     run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -54,6 +58,8 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
     for line in contents.damaged:
         listener.note(f"launches.jsonl, {line}: skipped")
     run = contents.run
+    if contents.records:
+        _require_unchanged(run, listener)
     if run.method.verify:
         _verify(folder, contents, listener)
     launches = [record for record in contents.records if isinstance(record, Launch)]
@@ -85,6 +91,19 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
 
         run_schedule(run.cases, run.method, launches, execute)
     return read_folder(folder)
+
+
+def _require_unchanged(run: Run, listener: Listener) -> None:
+    """A resumed run goes on in the environments it began in, or not at all."""
+    for environment in run.environments.values():
+        now = inspect_python(Path(environment.python), used=environment.used)
+        if fingerprint(now) != environment.fingerprint:
+            raise UserError(
+                f"the environment {environment.id} has changed since this run began",
+                "start a new run: rows from two environments must not share a name",
+            )
+    if describe_tool().worker != run.tool.worker:
+        listener.note("warning: the worker's source has changed since this run began")
 
 
 def _verify(folder: Path, contents: Contents, listener: Listener) -> None:

@@ -49,7 +49,7 @@ def run_worker(
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Ending:
     """Run one job to its end, or to the end of its time."""
-    with tempfile.TemporaryDirectory(prefix="rnnbench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch:
         reading, writing = os.pipe()
         try:
             process = _start(environment, job, variables, Path(scratch), writing)

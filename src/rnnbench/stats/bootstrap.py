@@ -31,35 +31,34 @@ class Series(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _sample_weights(samples: int, slot: int) -> Floats:
-    """[replicates, samples]: how often each sample is drawn; another draw for each slot."""
-    generator = np.random.default_rng((samples, slot, 1))
-    counts = generator.multinomial(samples, np.full(samples, 1 / samples), size=REPLICATES)
+def _sample_weights(samples: int, slots: int) -> Floats:
+    """[slots, replicates, samples]: how often each sample is drawn for a launch that stands in a slot."""
+    generator = np.random.default_rng((samples, slots, 1))
+    counts = generator.multinomial(samples, np.full(samples, 1 / samples), size=(slots, REPLICATES))
     return counts.astype(np.float64)
 
 
 @lru_cache(maxsize=64)
 def _launch_draws(launches: int) -> NDArray[np.int64]:
-    """[replicates, launches]: which launch stands in each slot."""
-    return np.random.default_rng((launches, 2)).integers(launches, size=(REPLICATES, launches))
+    """[slots, replicates]: which launch stands in each slot."""
+    return np.random.default_rng((launches, 2)).integers(launches, size=(launches, REPLICATES))
 
 
 def replicates(launches: list[Series]) -> Floats:
     """Bootstrap replicates of the wall time: seconds over batches."""
-    draws = _launch_draws(len(launches))
-    rows = np.arange(REPLICATES)
-    seconds = np.zeros(REPLICATES)
-    batches = np.zeros(REPLICATES)
-    for slot in range(len(launches)):
-        by_launch_s = np.empty((len(launches), REPLICATES))
-        by_launch_n = np.empty((len(launches), REPLICATES))
-        for index, launch in enumerate(launches):
-            weights = _sample_weights(len(launch.seconds), slot)
-            by_launch_s[index] = weights @ launch.seconds
-            by_launch_n[index] = weights @ launch.batches
-        seconds += by_launch_s[draws[:, slot], rows]
-        batches += by_launch_n[draws[:, slot], rows]
-    return seconds / batches
+    slots = len(launches)
+    seconds = np.empty((slots, slots, REPLICATES))  # launch, slot, replicate
+    batches = np.empty((slots, slots, REPLICATES))
+    for index, launch in enumerate(launches):
+        weights = _sample_weights(len(launch.seconds), slots)
+        seconds[index] = weights @ launch.seconds
+        # Blocks of one launch are nearly always of one size: then every draw has the same batches.
+        same = launch.batches.min() == launch.batches.max()
+        batches[index] = launch.batches.sum() if same else weights @ launch.batches
+    draws = _launch_draws(slots)
+    drawn = (draws, np.arange(slots)[:, None], np.arange(REPLICATES)[None, :])
+    total: Floats = seconds[drawn].sum(axis=0) / batches[drawn].sum(axis=0)
+    return total
 
 
 def wall_time(launches: list[Series]) -> float:
@@ -69,9 +68,9 @@ def wall_time(launches: list[Series]) -> float:
 
 def interval(estimate: float, draws: Floats) -> Interval:
     """The central 95 % of the replicates, widened where need be to hold the estimate."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, (tail, 1 - tail))
-    return Interval(min(float(low), estimate), estimate, max(float(high), estimate))
+    tail = round(len(draws) * (1 - CONFIDENCE) / 2)
+    ordered = np.sort(draws)
+    return Interval(min(float(ordered[tail]), estimate), estimate, max(float(ordered[-1 - tail]), estimate))
 
 
 def ratio(estimate: float, draws: Floats, base_estimate: float, base_draws: Floats) -> Interval:

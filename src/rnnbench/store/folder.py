@@ -27,10 +27,15 @@ class _Schema(msgspec.Struct):
     schema: int
 
 
+def require_empty(folder: Path) -> None:
+    """A run never mixes with another, nor with anything else."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
+
+
 def create_folder(folder: Path, run: Run) -> None:
-    """Begin a run. The folder must be new or empty: a run never mixes with another."""
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder} is not empty", "give another --out, or continue the run with --resume")
+    """Begin a run."""
+    require_empty(folder)
     (folder / LOGS).mkdir(parents=True, exist_ok=True)
     (folder / RECORDS_FILE).touch()
     write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))

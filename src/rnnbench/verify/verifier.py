@@ -16,7 +16,7 @@ from rnnbench.domain.workload import Workload
 from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import make_job
-from rnnbench.launch.launcher import device_elsewhere, judge
+from rnnbench.launch.launcher import disobedience, judge
 from rnnbench.launch.worker import end_all_workers, run_worker
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.verify import cache
@@ -99,8 +99,8 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                 versions=hello.versions if hello else {},
                 seconds=round(time.monotonic() - start, 3),
             )
-            outcome, reason = judge(case, ending)
-            if case.phase in delivered and not device_elsewhere(case, ending):
+            outcome, reason = judge(case, method.threads, ending)
+            if case.phase in delivered and not disobedience(case, method.threads, ending):
                 with np.load(delivered[case.phase], allow_pickle=False) as archive:
                     computed = {key: archive[key] for key in archive.files}
                 figures = compare(

@@ -1,0 +1,41 @@
+# Two commands do everything: `make bench` measures, `make test` tests. Both make what they need.
+# PYTHON=… chooses the interpreter (3.11 or newer); otherwise the first that fits is taken.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+BIN := .venv/bin
+
+.PHONY: help setup bench test lint perf clean
+
+help:
+	@echo "make bench   compare the headline systems on this machine (under 10 minutes on 2 cores)"
+	@echo "make test    lint, types and all tests"
+	@echo "make setup   only make .venv with rnnbench in it"
+	@echo "make perf    how fast the tool itself is"
+	@echo "make clean   remove .venv (environments stay in the cache: rnnbench env list)"
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "rnnbench needs Python 3.11 or newer; give it as make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+bench: setup
+	$(BIN)/rnnbench run --headline --effort quick
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+perf: setup
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf .venv
