@@ -161,7 +161,7 @@ def test_a_number_that_was_given_is_named_where_another_would_have_followed():
     given_back = parse_workload("bi-ctc-long[steps=800,shortest=500]")
     assert given_back.shortest == 500
     assert given_back.name == "bi-ctc-long[shortest=500,steps=800]"
-    assert parse_workload("bi-ctc-long[steps=800,shortest=400]").name == "bi-ctc-long[steps=800]"
+    assert parse_workload(given_back.name) == given_back
 
 
 @st.composite

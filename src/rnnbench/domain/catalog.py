@@ -93,8 +93,12 @@ def override(base: Workload, numbers: dict[str, int]) -> Workload:
         follows["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
     if "vocabulary" in numbers:
         follows["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
-    # Beside what would follow, not beside the base: `[shortest=500,steps=800]` must not read as `[steps=800]`.
-    changed = {name: value for name, value in numbers.items() if value != follows.get(name, getattr(base, name))}
+    # What does not follow is named even where it is as before: `[shortest=500,steps=800]` is not `[steps=800]`.
+    changed = {
+        name: value
+        for name, value in numbers.items()
+        if value != getattr(base, name) or value != follows.get(name, value)
+    }
     if not changed:
         return base
     inside = ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
