@@ -77,8 +77,8 @@ def find_gpus() -> tuple[Gpu, ...]:
         return ()
     gpus: list[Gpu] = []
     for line in answer.strip().splitlines():
-        name, driver, memory = (field.strip() for field in line.split(","))
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError):  # "No devices were found"
+            name, driver, memory = (field.strip() for field in line.split(","))
             gpus.append(Gpu(name=name, driver=driver, memory_mib=int(memory)))
     return tuple(gpus)
 

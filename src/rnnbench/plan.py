@@ -52,14 +52,19 @@ def make_plan(selection: Selection) -> Plan:
     cases: list[Case] = []
     left_out: list[LeftOut] = []
     specs: dict[str, EnvironmentSpec] = {}
+    # To find an environment an interpreter is started: once for each framework, not for each row.
+    places: dict[str, list[tuple[str, str]]] = {system.framework: [] for system in systems}
+    for framework, place in places.items():
+        for spec in _specs(manifests()[framework], selection.versions, device):
+            environment = find(spec)
+            identifier = environment.id if environment else spec.id
+            if identifier not in specs:  # two spellings of a version are one environment
+                specs[identifier] = spec
+                place.append((identifier, environment.version if environment else spec.version))
     for workload in workloads:
         for system in systems:
             manifest = manifests()[system.framework]
-            for spec in _specs(manifest, selection.versions, device):
-                environment = find(spec)
-                identifier = environment.id if environment else spec.id
-                version = environment.version if environment else spec.version
-                specs[identifier] = spec
+            for identifier, version in places[system.framework]:
                 for phase in selection.phases:
                     for precision in selection.precisions:
                         case = Case(
@@ -76,8 +81,8 @@ def make_plan(selection: Selection) -> Plan:
                         else:
                             cases.append(case)
     return Plan(
-        cases=tuple(cases),
-        left_out=tuple(left_out),
+        cases=tuple(dict.fromkeys(cases)),
+        left_out=tuple(dict.fromkeys(left_out)),
         workloads={workload.name: workload for workload in workloads},
         systems={system.name: system for system in systems},
         specs=specs,

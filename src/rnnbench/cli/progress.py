@@ -1,75 +1,100 @@
-"""Progress in the terminal: a line for each result, and on a terminal one more that says what goes on now.
+"""Progress in the terminal: a line for each result, and under them a bar that says what goes on now.
 
-It is drawn when something happens, never on a timer: the driver sleeps while a worker measures.
+It is drawn when something happens, never on a timer: the driver sleeps while a worker measures. Where
+standard error is no terminal there are the lines alone.
 """
 
-import sys
-import threading
 import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
 
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.launch.listener import Listener
 from rnnbench.report import units
 
+_STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow"}
+
 
 class Progress(Listener):
     """Writes to standard error, so that standard output holds nothing but the result."""
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._lock = threading.Lock()
+        self._console = Console(stderr=True, soft_wrap=True, highlight=False)
+        self._bar = Bar(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None, visible=False)
         self._total = 0
         self._done = 0
         self._start = time.monotonic()
-        self._case: Case | None = None
+
+    def __enter__(self) -> "Progress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
 
     def note(self, text: str) -> None:
-        self._print(text)
+        self._console.print(text, markup=False)
 
     def verifying(self, total: int) -> None:
-        self._begin(total)
         if total:
-            self._print(f"verifying {total} rows against the float64 reference")
+            self.note(f"verifying {total} rows against the float64 reference")
+        self._begin(total, "verifying")
 
     def verified(self, verification: Verification) -> None:
-        self._done += 1
         case, worst = verification.case, verification.worst
         detail = verification.reason or (f"largest error {worst}" if worst else "")
         kept = ", known from before" if verification.cached else ""
-        self._result(
-            f"{verification.verdict:9} {case.system} {case.workload.partition('[')[0]} {case.phase}"
-            f" {case.device} {case.precision}: {detail}{kept}"
-        )
+        workload = case.workload.partition("[")[0]
+        name = f"{case.system} {workload} {case.phase} {case.device} {case.precision}"
+        self._result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{kept}")
 
     def measuring(self, total: int) -> None:
-        self._begin(total)
-        self._print(f"timing: {total} launches")
+        self.note(f"timing: {total} launches")
+        self._begin(total, "")
 
     def launching(self, case: Case, round_number: int) -> None:
-        self._case = case
-        self._status(f"{_name(case)}: starting")
+        self._now(f"{_name(case)}: starting")
 
     def stage(self, case: Case, stage: str) -> None:
-        self._status(f"{_name(case)}: {stage}")
+        self._now(f"{_name(case)}: {stage}")
 
     def launched(self, launch: Launch) -> None:
-        self._done += 1
         if launch.outcome == "ok":
             wall = launch.seconds / launch.batches
             what = f"{units.seconds(wall)} a batch, first call {units.seconds(launch.first_call_s)}"
             what += ", noisy" if launch.noisy else ""
         else:
             what = f"{launch.outcome}: {launch.reason}"
-        self._result(f"{_name(launch.case)}: {what}")
+        self._result(launch.outcome, f"{_name(launch.case)}: {what}")
 
-    def _begin(self, total: int) -> None:
+    def _begin(self, total: int, text: str) -> None:
         self._total, self._done, self._start = total, 0, time.monotonic()
+        self._bar.update(self._task, total=total, completed=0, description=text, visible=total > 0)
+        self._bar.refresh()
 
-    def _result(self, text: str) -> None:
+    def _result(self, outcome: str, text: str) -> None:
+        self._done += 1
         # A noisy launch is repeated, so there can be more than were counted on.
-        total = max(self._total, self._done)
-        self._print(f"[{self._done:{len(str(total))}}/{total}] {text}{self._remaining()}")
+        self._total = max(self._total, self._done)
+        number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
+        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._remaining(), style="dim"))
+        self._bar.update(self._task, completed=self._done, total=self._total)
+        self._bar.refresh()
 
     def _remaining(self) -> str:
         left = self._total - self._done
@@ -78,18 +103,9 @@ class Progress(Listener):
         rate = (time.monotonic() - self._start) / self._done
         return f"  ({units.duration(rate * left)} left)"
 
-    def _print(self, text: str) -> None:
-        with self._lock:
-            if self._live:
-                sys.stderr.write("\r\x1b[2K")
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
-
-    def _status(self, text: str) -> None:
-        if self._live:
-            with self._lock:
-                sys.stderr.write(f"\r\x1b[2K… {text}"[: 6 + 100])
-                sys.stderr.flush()
+    def _now(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+        self._bar.refresh()
 
 
 def _name(case: Case) -> str:

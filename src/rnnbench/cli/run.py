@@ -105,7 +105,9 @@ def run(
     from rnnbench.launch.runner import begin_run
 
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    begin_run(plan, method, folder, Progress(), command=sys.argv[1:], data=str(data.resolve()) if data else "")
+    with Progress() as progress:
+        text = str(data.resolve()) if data else ""
+        begin_run(plan, method, folder, progress, command=sys.argv[1:], data=text)
     _measure(folder, False, as_json)
 
 
@@ -115,7 +117,8 @@ def _measure(folder: Path, retry_failed: bool, as_json: bool) -> None:
     from rnnbench.launch.runner import continue_run
 
     try:
-        continue_run(folder, Progress(), retry_failed=retry_failed)
+        with Progress() as progress:
+            continue_run(folder, progress, retry_failed=retry_failed)
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; all finished launches are in {folder}. Go on with:", err=True)
         typer.echo(f"  rnnbench run --resume {folder}", err=True)

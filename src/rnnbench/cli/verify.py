@@ -56,7 +56,8 @@ def verify(
     method = make_method(limit_seconds=limit, threads=threads, seed=seed)
     workloads = read_workloads(workload, workloads_from)
     plan = make_plan(read_selection(select, workloads, phase, device, precision, versions))
-    session = verify_plan(plan, method, Progress(), jobs=jobs, use_cache=not fresh)
+    with Progress() as progress:
+        session = verify_plan(plan, method, progress, jobs=jobs, use_cache=not fresh)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(as_fields(session)), indent=2).decode())
     else:

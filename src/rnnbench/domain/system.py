@@ -121,6 +121,7 @@ def version_key(version: str) -> tuple[int, ...]:
 
 def satisfies(version: str, requirement: str) -> bool:
     """Whether a version meets `>=3.10,<3.14`. A bare `==3.6` means any 3.6.x."""
+    met = True
     for clause in filter(None, (piece.strip() for piece in requirement.split(","))):
         operator = clause[:2] if clause[:2] in ("==", "!=", ">=", "<=") else clause[:1]
         wanted = version_key(clause[len(operator) :].strip())
@@ -138,6 +139,5 @@ def satisfies(version: str, requirement: str) -> bool:
         }
         if operator not in holds or not wanted:
             raise ValueError(f"cannot read the version requirement '{clause}'")
-        if not holds[operator]:
-            return False
-    return True
+        met = met and holds[operator]  # to the end: a clause that cannot be read is an error for every version
+    return met
