@@ -51,8 +51,11 @@ def _entry_point_folders() -> list[Path]:
     """Folders offered by installed packages. Located, never imported: they may need their framework."""
     folders: list[Path] = []
     for entry in metadata.entry_points(group=ENTRY_POINT):
-        spec = find_spec(entry.module)
-        folders += [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+        # Only the outermost package is asked for: to find one inside it, importlib would import it.
+        outermost, *inner = entry.module.split(".")
+        spec = find_spec(outermost)
+        places = [Path(place, *inner) for place in (spec.submodule_search_locations or [])] if spec else []
+        folders += [place for place in places if place.is_dir()]
     return folders
 
 

@@ -93,11 +93,7 @@ def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
 
 
 def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verification | None) -> _Measured:
-    # The last attempt of a round stands for it, but a quiet one is preferred to a noisy one.
-    chosen = [
-        next((launch for launch in reversed(made) if not launch.noisy), made[-1])
-        for made in (rounds[number] for number in sorted(rounds))
-    ]
+    chosen = [_standing(rounds[number]) for number in sorted(rounds)]
     failure = next((launch for launch in chosen if launch.outcome != "ok"), None)
     if not chosen:
         return _Measured(_blank(run, case, "unverified", "not measured yet"), None)
@@ -138,6 +134,12 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
         worst_quantity=worst.quantity if worst else "",
     )
     return _Measured(row, draws)
+
+
+def _standing(made: list[Launch]) -> Launch:
+    """The last attempt of a round stands for it, but of those that worked a quiet one is preferred."""
+    quiet = [launch for launch in made if launch.outcome == "ok" and not launch.noisy]
+    return quiet[-1] if made[-1].outcome == "ok" and quiet else made[-1]
 
 
 def _judgement(proof: Verification | None) -> tuple[Status, str]:

@@ -61,7 +61,7 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
     if contents.records:
         _require_unchanged(run, listener)
     if run.method.verify:
-        _verify(folder, contents, listener)
+        _verify(folder, contents, listener, retry_failed)
     launches = [record for record in contents.records if isinstance(record, Launch)]
     if retry_failed:
         launches = [launch for launch in launches if launch.outcome == "ok"]
@@ -106,10 +106,14 @@ def _require_unchanged(run: Run, listener: Listener) -> None:
         listener.note("warning: the worker's source has changed since this run began")
 
 
-def _verify(folder: Path, contents: Contents, listener: Listener) -> None:
+def _verify(folder: Path, contents: Contents, listener: Listener, retry_failed: bool) -> None:
     """Before anything is timed. What an earlier part of the run has judged already stands."""
     run = contents.run
-    judged = {record.case.key for record in contents.records if isinstance(record, Verification)}
+    judged = {
+        record.case.key
+        for record in contents.records
+        if isinstance(record, Verification) and not (retry_failed and record.verdict in ("failed", "timeout"))
+    }
     proofs = [
         proof
         for proof in proofs_for(run.cases, run.workloads, run.systems, run.environments)

@@ -19,6 +19,30 @@ def shuffled(cases: Sequence[Case], seed: int, round_number: int) -> list[Case]:
     return order
 
 
+class _Ledger:
+    """What has been launched, and from that what is still to be done."""
+
+    def __init__(self, method: Method, earlier: Iterable[Launch]) -> None:
+        self._repeats = method.repeats
+        self._failed: set[str] = set()
+        self._made: dict[tuple[str, int], list[Launch]] = {}
+        for launch in earlier:
+            self.enter(launch)
+
+    def enter(self, launch: Launch) -> None:
+        self._made.setdefault((launch.case.key, launch.round), []).append(launch)
+        if launch.outcome != "ok":
+            self._failed.add(launch.case.key)
+
+    def attempts(self, case: Case, round_number: int) -> int:
+        return len(self._made.get((case.key, round_number), ()))
+
+    def unfinished(self, case: Case, round_number: int) -> bool:
+        made = self._made.get((case.key, round_number), [])
+        settled = any(not launch.noisy for launch in made) or len(made) > self._repeats
+        return case.key not in self._failed and not settled
+
+
 def run_schedule(cases: Sequence[Case], method: Method, earlier: Iterable[Launch], execute: Execute) -> list[Launch]:
     """Launch what is still to be done.
 
@@ -26,37 +50,18 @@ def run_schedule(cases: Sequence[Case], method: Method, earlier: Iterable[Launch
     whatever kept the machine busy may be over. `earlier` are launches of the same run before a resume.
     """
     launches: list[Launch] = []
-    failed = {launch.case.key for launch in earlier if launch.outcome != "ok"}
-    attempts: dict[tuple[str, int], list[Launch]] = {}
-    for launch in earlier:
-        attempts.setdefault((launch.case.key, launch.round), []).append(launch)
-
-    def unfinished(case: Case, round_number: int) -> bool:
-        made = attempts.get((case.key, round_number), [])
-        settled = any(not launch.noisy for launch in made) or len(made) > method.repeats
-        return case.key not in failed and not settled
-
+    ledger = _Ledger(method, earlier)
     for round_number in range(method.launches):
         queue = shuffled(cases, method.seed, round_number)
-        while queue := [case for case in queue if unfinished(case, round_number)]:
+        while queue := [case for case in queue if ledger.unfinished(case, round_number)]:
             for case in queue:
-                made = attempts.setdefault((case.key, round_number), [])
-                launch = execute(case, round_number, len(made))
-                made.append(launch)
+                launch = execute(case, round_number, ledger.attempts(case, round_number))
+                ledger.enter(launch)
                 launches.append(launch)
-                if launch.outcome != "ok":
-                    failed.add(case.key)
     return launches
 
 
 def count_launches(cases: Sequence[Case], method: Method, earlier: Iterable[Launch]) -> int:
-    """How many launches are left if none is noisy and none fails: for progress."""
-    earlier = list(earlier)
-    failed = {launch.case.key for launch in earlier if launch.outcome != "ok"}
-    done = {(launch.case.key, launch.round) for launch in earlier}
-    return sum(
-        (case.key, round_number) not in done
-        for case in cases
-        if case.key not in failed
-        for round_number in range(method.launches)
-    )
+    """How many launches are left if none of them is noisy and none fails: for progress."""
+    ledger = _Ledger(method, earlier)
+    return sum(ledger.unfinished(case, number) for case in cases for number in range(method.launches))

@@ -76,15 +76,16 @@ def read_folder(folder: Path) -> Contents:
                 f"{folder} has schema {schema}; this rnnbench reads {SCHEMA}", "use the version that made it"
             )
         run = msgspec.json.decode(raw, type=Run)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
-    try:
-        lines = (folder / RECORDS_FILE).read_bytes().split(b"\n")
-    except OSError:
-        lines = []
     decoder = msgspec.json.Decoder(Record)
     records: list[Record] = []
     damaged: list[str] = []
+    try:
+        lines = (folder / RECORDS_FILE).read_bytes().split(b"\n")
+    except OSError as error:
+        lines = []
+        damaged.append(f"all lines: {error.strerror}")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -39,7 +39,7 @@ def load(path: Path) -> Verification | None:
     """A kept result; a damaged file is no result."""
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=Verification)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, ValueError):
         return None
     return msgspec.structs.replace(kept, cached=True)
 
