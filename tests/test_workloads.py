@@ -1,8 +1,10 @@
 """The workloads: the five of the design, their counts, their overrides, and a user's own."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from rnnbench.domain.catalog import CATALOG, load_workloads, override, parse_workload
@@ -119,7 +121,7 @@ def test_bytes_are_counted_as_by_hand():
 
 def test_lengths_are_spread_evenly_from_all_steps_to_the_shortest():
     found = lengths(CATALOG["bi-ctc-long"])
-    gaps = {before - after for before, after in zip(found, found[1:], strict=False)}
+    gaps = {before - after for before, after in pairwise(found)}
     assert (len(found), found[0], found[-1]) == (32, 1000, 500)
     assert gaps == {16, 17}
     assert lengths(CATALOG["ce-short"]) == [100] * 64
@@ -182,6 +184,7 @@ def overridden(draw):
         assume(False)
 
 
+@settings(deadline=None)
 @given(overridden())
 @example(override(CATALOG["bi-ctc-long"], {"steps": 800, "shortest": 500}))
 def test_reading_a_workloads_name_gives_the_same_workload(workload):
@@ -324,7 +327,7 @@ def test_an_unknown_field_is_answered_with_all_that_there_are(written):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UserError, match="cannot read .*nowhere.toml: No such file"):
+    with pytest.raises(UserError, match=r"cannot read .*nowhere.toml: No such file"):
         load_workloads(tmp_path / "nowhere.toml")
     (tmp_path / "latin.toml").write_bytes(b"# \xe4\n")
     with pytest.raises(UserError, match="is not TOML"):

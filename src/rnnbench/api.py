@@ -9,7 +9,9 @@ import msgspec
 from rnnbench import plan as planning
 from rnnbench.analysis.rows import Row, make_rows
 from rnnbench.domain.catalog import parse_workload
+from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
+from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.runner import begin_run, continue_run
 from rnnbench.method import make_method
@@ -50,7 +52,11 @@ def make_plan(
         "precisions": tuple(precisions),
         "versions": tuple(versions),
     }
-    return planning.make_plan(msgspec.convert(fields, Selection))
+    try:
+        selection = msgspec.convert(fields, Selection)
+    except msgspec.ValidationError as error:
+        raise UserError(str(error), f"phases: {', '.join(PHASES)}; precisions: {', '.join(PRECISIONS)}") from error
+    return planning.make_plan(selection)
 
 
 def run_plan(plan: Plan, folder: str | Path, *, listener: Listener | None = None, **method: Any) -> Results:

@@ -37,7 +37,7 @@ def make_method(
         (threads, 0, "threads"),
         (seed, 0, "the seed"),
     ):
-        if number < least:
+        if not least <= number < float("inf"):  # said so that not-a-number is refused too
             raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
     base = next(method for name, method in EFFORTS.items() if name == effort)
     count, cpus = pick_threads(threads)

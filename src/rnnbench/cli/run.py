@@ -67,6 +67,8 @@ def run(
     from rnnbench.errors import UserError
 
     if resume is not None:
+        if dry_run:
+            raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
         _measure(resume, retry_failed, as_json)
         return
     if retry_failed:

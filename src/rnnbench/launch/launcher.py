@@ -41,6 +41,8 @@ def launch_case(
     ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
     after = probe_seconds()
     outcome, reason = judge(case, method.threads, ending)
+    if outcome == "ok" and not any(isinstance(event, Samples) for event in ending.events):
+        outcome, reason = "failed", "it said it was done, but sent no samples"
     launch = Launch(
         case=case,
         round=round_number,

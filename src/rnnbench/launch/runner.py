@@ -58,6 +58,12 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
     for line in contents.damaged:
         listener.note(f"launches.jsonl, {line}: skipped")
     run = contents.run
+    lacking = sorted({case.framework for case in run.cases} - set(manifests()))
+    if lacking:
+        raise UserError(
+            f"this run needs {', '.join(lacking)}, which is not among the frameworks here",
+            "let RNNBENCH_SYSTEMS name its folder, or install the package that offers it",
+        )
     if contents.records:
         _require_unchanged(run, listener)
     if run.method.verify:

@@ -59,6 +59,8 @@ def append(folder: Path, record: Record) -> None:
 def write_log(folder: Path, name: str, text: str) -> str:
     """Keep what a worker printed; returns where, relative to the run folder."""
     place = Path(LOGS) / name
+    while (folder / place).exists():  # a retry has the number of the attempt that failed
+        place = place.with_name(f"again-{place.name}")
     (folder / place).write_text(text, encoding="utf-8", errors="replace")
     return str(place)
 

@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Verification
@@ -100,9 +102,13 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                 seconds=round(time.monotonic() - start, 3),
             )
             outcome, reason = judge(case, method.threads, ending)
+            computed = None
             if case.phase in delivered and not disobedience(case, method.threads, ending):
-                with np.load(delivered[case.phase], allow_pickle=False) as archive:
-                    computed = {key: archive[key] for key in archive.files}
+                try:
+                    computed = _load(delivered[case.phase])
+                except (OSError, ValueError, EOFError, BadZipFile) as error:
+                    outcome, reason = "failed", f"its arrays cannot be read: {error}"
+            if computed is not None:
                 figures = compare(
                     proof.workload, case.phase, case.precision, proof.system.biases, parameters, batches, computed
                 )
@@ -111,10 +117,19 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                 verdict = "timeout" if outcome == "timeout" else "failed"
                 results.append(
                     msgspec.structs.replace(
-                        verification, verdict=verdict, reason=reason, stage=ending.stage, log_tail=ending.log.tail()
+                        verification,
+                        verdict=verdict,
+                        reason=reason or "it said it was done, but sent no arrays",
+                        stage=ending.stage,
+                        log_tail=ending.log.tail(),
                     )
                 )
     return results
+
+
+def _load(path: str) -> dict[str, NDArray[np.floating]]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
 
 
 def _judged(verification: Verification) -> Verification:
