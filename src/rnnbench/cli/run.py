@@ -69,6 +69,8 @@ def run(
     if resume is not None:
         if dry_run:
             raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
+        if select or workload or phase or precision or versions or headline or out:
+            raise UserError("a resumed run does what it was begun with", "give --resume with no selection")
         _measure(resume, retry_failed, as_json)
         return
     if retry_failed:

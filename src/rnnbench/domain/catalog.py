@@ -81,6 +81,8 @@ def _parse_overrides(text: str, whole: str) -> dict[str, int]:
             raise UserError(f"'{name}' in '{whole}' cannot be overridden", f"allowed: {', '.join(_NUMBERS)}")
         if not equals or not re.fullmatch(r"\d{1,9}", value):
             raise UserError(f"'{part}' in '{whole}' needs a whole number", f"for example {name}=16")
+        if name in numbers:
+            raise UserError(f"{name} is given twice in '{whole}'", "give each number once")
         numbers[name] = int(value)
     return numbers
 

@@ -90,7 +90,7 @@ def _outdated(environment: Environment) -> bool:
     try:
         spec = msgspec.json.decode((Path(environment.folder) / SPEC).read_bytes(), type=EnvironmentSpec)
         return spec != parse_spec(f"{spec.framework}=={spec.version}", spec.variant)
-    except (OSError, msgspec.DecodeError, UserError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, UserError):
         return True
 
 

@@ -39,7 +39,7 @@ def read_marker(folder: Path) -> Environment | None:
     """The environment in this folder, or None when its creation never came to its end."""
     try:
         environment = msgspec.json.decode((folder / MARKER).read_bytes(), type=Environment)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     # A venv holds its own path in its scripts: one that was moved or copied does not count.
     return environment if environment.folder == str(folder) else None

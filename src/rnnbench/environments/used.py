@@ -22,7 +22,7 @@ def used() -> dict[str, Environment]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Environment])
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}", "delete it and repeat `rnnbench env use`") from error
 
 

@@ -30,7 +30,7 @@ class Series(NamedTuple):
     seconds: Floats
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _sample_weights(samples: int, slots: int) -> Floats:
     """[slots, replicates, samples]: how often each sample is drawn for a launch that stands in a slot."""
     generator = np.random.default_rng((samples, slots, 1))

@@ -1,6 +1,8 @@
 """The small version of a workload: the same structure at sizes where float64 NumPy takes no time."""
 
-from rnnbench.domain.catalog import override
+import msgspec
+
+from rnnbench.domain.catalog import validated
 from rnnbench.domain.workload import Workload
 
 #: No two sizes alike, so that a transposed or mixed-up matrix cannot fit by chance.
@@ -9,12 +11,14 @@ _LAYERS = 4
 
 
 def small_version(workload: Workload) -> Workload:
-    """Layers, directions, head, lengths and loss stay as they are."""
-    sizes = dict(_SIZES)
-    if workload.layers > _LAYERS:
-        sizes["layers"] = _LAYERS
+    """Directions, head, lengths, loss and the layers (up to four) stay as they are.
+
+    The name says all that was chosen, whatever was overridden before: workloads of one structure share
+    their small version, and what is proved of it.
+    """
+    sizes = {**_SIZES, "layers": min(workload.layers, _LAYERS)}
     if workload.vocabulary:
-        sizes |= {"vocabulary": 31, "embedding": 9}
+        sizes |= {"vocabulary": 31, "classes": 31, "embedding": 9}
     else:
         sizes |= {"features": 9, "classes": min(workload.classes, 10)}
     if workload.loss == "ctc":
@@ -22,4 +26,5 @@ def small_version(workload: Workload) -> Workload:
         sizes |= {"steps": 12, "labels": 3}
         if workload.variable_length:
             sizes |= {"shortest": 6}
-    return override(workload, sizes)
+    inside = ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
+    return validated(msgspec.structs.replace(workload, name=f"{workload.id}[{inside}]", **sizes))
