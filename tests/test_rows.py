@@ -138,15 +138,16 @@ def test_the_verification_of_another_case_proves_nothing(other):
     assert row_of(FAST, make_proof(make_case("fast", **other)), make_launch(FAST, 1.0)).status == "unverified"
 
 
-def test_all_sizes_of_a_workload_may_share_a_structure_but_not_a_row():
+def test_a_proof_holds_for_every_size_of_its_structure_and_for_no_other_structure():
     larger = make_case("fast", workload="ce-short[batch=128]")
+    deeper = make_case("fast", workload="ce-short[layers=2]")
     rows = make_rows(
         make_contents(
-            [FAST, larger], make_proof(FAST), make_proof(larger, "wrong", 1.0, reason="off"),
-            make_launch(FAST, 1.0), make_launch(larger, 2.0),
+            [FAST, larger, deeper], make_proof(FAST), make_proof(deeper, "wrong", 1.0, reason="off"),
+            make_launch(FAST, 1.0), make_launch(larger, 2.0), make_launch(deeper, 3.0),
         )
     )  # fmt: skip
-    assert [(row.workload, row.status) for row in rows] == [("ce-short", "verified"), ("ce-short[batch=128]", "wrong")]
+    assert [row.status for row in rows] == ["verified", "verified", "wrong"]
 
 
 # --- failures, noise, and what is still missing -------------------------------------------------------------
