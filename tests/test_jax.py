@@ -71,9 +71,10 @@ def test_both_granularities_are_verified_on_whole_stacks(jax):
     verify(["jax/*/jit-scan"], ["ce-short", "ptb-lm", "bi-ctc-long"])
 
 
-def test_every_execution_is_verified(jax):
+def test_every_other_execution_is_verified(jax):
     # Fewer layers: unrolled over time, eight directions take XLA minutes to compile.
-    verify(["jax/packed/*"], ["ce-short", "ptb-lm[layers=1]", "bi-ctc-long[layers=1]"])
+    systems = ["jax/packed/eager", "jax/packed/jit-unrolled", "jax/packed/jit-scan-unroll8"]
+    verify(systems, ["ce-short", "ptb-lm[layers=1]", "bi-ctc-long[layers=1]"])
 
 
 @pytest.mark.parametrize("granularity", ["fine", "packed"])
