@@ -1,6 +1,7 @@
 """The small version of a workload keeps its structure and nothing else."""
 
 import pytest
+
 from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.workload import flops
 from rnnbench.errors import UserError

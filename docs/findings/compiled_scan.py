@@ -57,6 +57,6 @@ for layers in (1, 2):
             continue
         errors = [
             f"{name}{index // 3} {float((got - want).norm() / want.norm()):.1e}"
-            for index, (name, got, want) in enumerate(zip("wub" * layers, found, expected))
+            for index, (name, got, want) in enumerate(zip("wub" * layers, found, expected, strict=True))
         ]
         print(f"{layers} layers, {'compiled' if compiled else 'eager'} scan: {'  '.join(errors)}")
