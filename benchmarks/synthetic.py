@@ -43,6 +43,7 @@ def write_run(folder: Path, cases: int, launches: int, samples: int) -> None:
     run = Run(
         created="2026-01-01T00:00:00+00:00", command=("synthetic",), tool=describe_tool(), machine=describe_machine(),
         method=make_method(launches=launches), workloads=workloads, systems=systems,
+        proved_on={name: small_version(workload).name for name, workload in workloads.items()},
         environments={environment.id: environment}, cases=tuple(planned),
     )  # fmt: skip
     create_folder(folder, run)

@@ -53,6 +53,7 @@ def make_run(cases, *, left_out=(), method=None):
         ),
         method=method or Method(),
         workloads={case.workload: parse_workload(case.workload) for case in everything},
+        proved_on={case.workload: small_version(parse_workload(case.workload)).name for case in everything},
         systems={name: make_system(name) for name in sorted(names)},
         environments={"toy-1.0": ENVIRONMENT},
         cases=tuple(cases),

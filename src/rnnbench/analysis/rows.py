@@ -11,7 +11,6 @@ from rnnbench.domain.result import Launch, Status, Verification
 from rnnbench.stats.bootstrap import Floats, Series, interval, ratio, replicates, wall_time
 from rnnbench.store.folder import Contents
 from rnnbench.store.run import Run
-from rnnbench.verify.small import small_version
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +69,8 @@ def make_rows(contents: Contents) -> list[Row]:
     launches = _by_case(record for record in contents.records if isinstance(record, Launch))
     proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     run = contents.run
-    small = {name: small_version(workload).name for name, workload in run.workloads.items()}
     measured = [
-        _measure(run, case, launches.get(case.key, {}), proofs.get(_proof_key(case, small[case.workload])))
+        _measure(run, case, launches.get(case.key, {}), proofs.get(_proof_key(case, run.proved_on[case.workload])))
         for case in run.cases
     ]
     rows = _with_ratios(measured)

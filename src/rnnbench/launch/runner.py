@@ -24,6 +24,7 @@ from rnnbench.source import describe_tool
 from rnnbench.store.folder import Contents, append, create_folder, read_folder, require_empty, write_log
 from rnnbench.store.run import Run
 from rnnbench.verify.proofs import proofs_for, verification_jobs
+from rnnbench.verify.small import small_version
 from rnnbench.verify.verifier import prove
 
 BATCHES = 4  # distinct ones, fed in turn
@@ -43,6 +44,7 @@ def begin_run(
         method=method,
         data=data,
         workloads=plan.workloads,
+        proved_on={name: small_version(workload).name for name, workload in plan.workloads.items()},
         systems=plan.systems,
         environments=ready.environments,
         cases=ready.cases,

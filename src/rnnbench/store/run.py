@@ -30,6 +30,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     method: Method
     data: str = ""  # the Penn Treebank folder, if one was given
     workloads: dict[str, Workload]
+    proved_on: dict[str, str]  # workload -> the small version its systems were verified on
     systems: dict[str, System]
     environments: dict[str, Environment]
     cases: tuple[Case, ...]
