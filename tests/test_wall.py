@@ -37,13 +37,12 @@ def framework_of(path):
     return parts[1] if parts[0] == "systems" and len(parts) > 2 else ""
 
 
-def own_packages(framework):
-    """What a framework's folder may import besides: what its manifest has installed."""
-    if not framework:
-        return set()
-    manifest = manifests()[framework]
-    lines = [line for entry in manifest.requirements for line in (*entry.cpu, *entry.cuda)]
-    return {framework, manifest.package, *(re.match(r"[\w.-]+", line)[0] for line in lines)}
+def own_packages(folder):
+    """What a framework's folder may import besides: what its manifest has installed, or that of those who use it."""
+    users = [one for one in manifests().values() if folder and folder in (one.path.name, *one.uses)]
+    lines = [line for one in users for entry in one.requirements for line in (*entry.cpu, *entry.cuda)]
+    names = {folder, *(one.package for one in users), *(re.match(r"[\w.-]+", line)[0] for line in lines)}
+    return names | {name.partition("-")[0] for name in names}
 
 
 def test_there_is_something_to_look_at():

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rnnbench import __version__
+from rnnbench.domain.system import Manifest
 from rnnbench.paths import worker_package
 from rnnbench.store.run import Tool
 
@@ -18,6 +19,22 @@ def source_hash(*folders: Path) -> str:
         for path in sorted(folder.rglob("*")):
             if path.suffix in (".py", ".toml"):
                 digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def system_sources(manifest: Manifest) -> str:
+    """The hash of all that computes a framework's rows: its folder, those it uses, and the worker around them."""
+    worker = worker_package().resolve()
+    used = [worker / "systems" / name for name in manifest.uses]
+    return "-".join((source_hash(manifest.path.resolve(), *used), _core_hash(worker)))
+
+
+@lru_cache(maxsize=4)
+def _core_hash(worker: Path) -> str:
+    """Of the worker's own modules: a framework's folder beside them is no part of another's rows."""
+    digest = hashlib.sha256()
+    for path in sorted(worker.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -89,6 +89,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     requirements: tuple[Requirements, ...]
     system: tuple[System, ...]
     unsupported: tuple[Unsupported, ...] = ()
+    uses: tuple[str, ...] = ()  # other folders of the worker's `systems` whose modules this one imports
     variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its own folder
     folder: str = ""  # filled in when read
 

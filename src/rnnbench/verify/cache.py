@@ -10,14 +10,14 @@ from rnnbench.domain.result import Verification
 from rnnbench.domain.system import Manifest, System
 from rnnbench.environments.environment import Environment
 from rnnbench.files import write_atomically
-from rnnbench.paths import cache_folder, worker_package
-from rnnbench.source import source_hash
+from rnnbench.paths import cache_folder
+from rnnbench.source import source_hash, system_sources
 
 
 def cache_path(case: Case, system: System, manifest: Manifest, environment: Environment, method: Method) -> Path:
     """Named by everything the result depends on: code of system, worker, reference and comparison too."""
     driver = Path(__file__).resolve().parent.parent
-    sources = source_hash(manifest.path.resolve(), worker_package().resolve(), driver / "reference", driver / "verify")
+    judges = source_hash(driver / "reference", driver / "verify")
     parts = (
         case.workload,
         case.system,
@@ -26,7 +26,8 @@ def cache_path(case: Case, system: System, manifest: Manifest, environment: Envi
         case.phase,
         str(system.biases),
         environment.fingerprint,
-        sources,
+        system_sources(manifest),
+        judges,
         str(method.threads),
         str(method.flush_denormals),
         str(method.seed),

@@ -7,8 +7,9 @@ same for all. `split` takes one canonical array of a layer apart, `join` puts it
 from collections import namedtuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.nn import sigmoid
+
+from rnnbench_worker.canonical import join_gates, split_gates
 
 Granularity = namedtuple("Granularity", "gates split join")
 
@@ -30,14 +31,6 @@ def advance(gates, c):
     c = sigmoid(f) * c + sigmoid(i) * jnp.tanh(g)
     h = sigmoid(o) * jnp.tanh(c)
     return h, c
-
-
-def split_gates(array):
-    return [np.ascontiguousarray(part) for part in np.split(array, 4, axis=-1)]
-
-
-def join_gates(parts):
-    return np.concatenate(parts, axis=-1)
 
 
 def as_it_is(array):

@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from rnnbench_worker.canonical import names
+from rnnbench_worker.sequences import within
+
 from .cells import advance
 
 
@@ -26,12 +29,12 @@ class Network(object):
         xs = jnp.swapaxes(batch["inputs"], 0, 1)
         if workload["vocabulary"]:
             xs = parameters["embedding"][xs]
-        mask = within(batch["lengths"], workload["steps"]) if workload["variable_length"] else None
+        mask = within(jnp.arange(workload["steps"]), batch["lengths"]) if workload["variable_length"] else None
         # The seeds' order: outer loop over depth, inner loop over time.
         for layer in range(workload["layers"]):
             outputs = []
             for direction in workload["directions"]:
-                weights = [parameters["layer{}.{}.{}".format(layer, direction, part)] for part in "wub"]
+                weights = [parameters[name] for name in names(layer, direction)]
                 outputs.append(self._direction(weights, xs, mask, direction == "bwd"))
             xs = outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=2)
         if workload["head_on"] == "last-step":
@@ -69,14 +72,9 @@ class Network(object):
         return optax.softmax_cross_entropy_with_integer_labels(logits, targets).mean()
 
 
-def within(lengths, steps):
-    """[steps, batch, 1]: true where a step lies within its sequence."""
-    return (jnp.arange(steps)[:, None] < lengths)[:, :, None]
-
-
 def ctc(logits, lengths, labels):
     """Of each sequence. Every label counts; steps beyond the end are padding."""
-    padding = jnp.where(within(lengths, logits.shape[0]), 0.0, 1.0)
+    padding = jnp.where(within(jnp.arange(logits.shape[0]), lengths), 0.0, 1.0)
     return optax.ctc_loss(
         jnp.swapaxes(logits, 0, 1), jnp.swapaxes(padding[:, :, 0], 0, 1), labels, jnp.zeros(labels.shape), blank_id=0
     )

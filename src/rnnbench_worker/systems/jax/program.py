@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from rnnbench_worker.batches import as_int32, steps_first, with_lengths
+from rnnbench_worker.canonical import of_layers
 from rnnbench_worker.program import Program
+from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
 from .settings import device_name
-
-LEARNING_RATE = 1e-3
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class JaxProgram(Program):
@@ -36,14 +36,7 @@ class JaxProgram(Program):
     # --- data ---
 
     def stage(self, batch):
-        """Integers as JAX has them, 32 bits wide. CTC wants lengths even where all are the same."""
-        staged = dict(batch)
-        if self._workload["loss"] == "ctc" and "lengths" not in staged:
-            staged["lengths"] = np.full(len(batch["targets"]), self._workload["steps"])
-        return {
-            name: array.astype(np.int32) if array.dtype.kind == "i" else np.ascontiguousarray(array)
-            for name, array in staged.items()
-        }
+        return as_int32(with_lengths(batch, self._workload))
 
     def feed(self, staged):
         return jax.device_put(staged, self._device)
@@ -73,8 +66,7 @@ class JaxProgram(Program):
         return float(handle)
 
     def logits(self, handle):
-        logits = np.asarray(handle.astype(jnp.float32))
-        return np.ascontiguousarray(logits.swapaxes(0, 1)) if logits.ndim == 3 else logits
+        return steps_first(np.asarray(handle.astype(jnp.float32)))
 
     def gradients(self, fed):
         """Read from the training step itself: from nothing, Adam's first moment becomes (1 - β1) × gradient.
@@ -104,10 +96,10 @@ def bound(arrays):
 
 def own_layout(arrays, split):
     """Canonical arrays with those of the layers as the granularity holds them."""
-    return {name: split(array) if name.startswith("layer") else array for name, array in arrays.items()}
+    return {name: split(array) if of_layers(name) else array for name, array in arrays.items()}
 
 
 def canonical(own, join):
     """Back again, on the host."""
     host = jax.tree.map(np.array, own)
-    return {name: join(value) if name.startswith("layer") else value for name, value in host.items()}
+    return {name: join(value) if of_layers(name) else value for name, value in host.items()}

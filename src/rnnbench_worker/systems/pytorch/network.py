@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rnnbench_worker.canonical import names
+
 
 class Network(nn.Module):
     """`network(inputs, lengths)` gives logits `[steps, batch, classes]`, or `[batch, classes]`."""
@@ -54,8 +56,7 @@ def assign(network, workload, parameters):
             network.embedding.weight.copy_(values["embedding"])
         for layer in range(workload["layers"]):
             for index, direction in enumerate(workload["directions"]):
-                parts = ["layer{}.{}.{}".format(layer, direction, part) for part in "wub"]
-                network.stack.assign(layer, index, *[values[part] for part in parts])
+                network.stack.assign(layer, index, *[values[name] for name in names(layer, direction)])
         network.head.weight.copy_(values["head.w"].t())
         if workload["head_bias"]:
             network.head.bias.copy_(values["head.b"])
@@ -68,8 +69,7 @@ def canonical(network, workload, read):
         tensors["embedding"] = read(network.embedding.weight)
     for layer in range(workload["layers"]):
         for index, direction in enumerate(workload["directions"]):
-            for part, tensor in zip("wub", network.stack.canonical(layer, index, read)):
-                tensors["layer{}.{}.{}".format(layer, direction, part)] = tensor
+            tensors.update(zip(names(layer, direction), network.stack.canonical(layer, index, read)))
     tensors["head.w"] = read(network.head.weight).t()
     if workload["head_bias"]:
         tensors["head.b"] = read(network.head.bias)

@@ -2,11 +2,11 @@
 
 import torch
 
+from rnnbench_worker.batches import steps_first, with_lengths
 from rnnbench_worker.program import Program
+from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
 from .network import ReadGradient, ReadValue, canonical, loss_of
-
-LEARNING_RATE = 1e-3
 
 #: Read by the host even on CUDA: packing sequences and the CTC loss want them there.
 HOST_ONLY = ("lengths", "target_lengths")
@@ -24,7 +24,13 @@ class TorchProgram(Program):
         self._cuda = job["device"] == "cuda"
         self._packs = job["granularity"] == "stack"
         self._device = torch.device(job["device"])
-        self._optimiser = torch.optim.Adam(self._network.parameters(), lr=LEARNING_RATE, **self.optimiser_options())
+        self._optimiser = torch.optim.Adam(
+            self._network.parameters(),
+            lr=LEARNING_RATE,
+            betas=(BETA_1, BETA_2),
+            eps=EPSILON,
+            **self.optimiser_options(),
+        )
 
     def optimiser_options(self):
         return {}
@@ -37,13 +43,10 @@ class TorchProgram(Program):
 
     def stage(self, batch):
         """As tensors; pinned, so that the copy to the device does not stop the host."""
-        tensors = {name: torch.from_numpy(value) for name, value in batch.items()}
+        completed = with_lengths(batch, self._workload)
+        tensors = {name: torch.from_numpy(value) for name, value in completed.items()}
         if self._workload["variable_length"]:
             tensors["step_lengths"] = tensors["lengths"]
-        if self._workload["loss"] == "ctc":
-            count, labels = tensors["targets"].shape
-            tensors["target_lengths"] = torch.full((count,), labels, dtype=torch.long)
-            tensors.setdefault("lengths", torch.full((count,), self._workload["steps"], dtype=torch.long))
         return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._cuda else tensors
 
     def feed(self, staged):
@@ -98,8 +101,7 @@ class TorchProgram(Program):
         return float(handle)
 
     def logits(self, handle):
-        logits = handle.detach().float().cpu()
-        return (logits.transpose(0, 1) if logits.dim() == 3 else logits).contiguous().numpy()
+        return steps_first(handle.detach().float().cpu().numpy())
 
     def gradients(self, fed):
         self._optimiser.zero_grad()

@@ -10,13 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from rnnbench_worker.sequences import within
+
 from .cells import GRANULARITIES, assign_transposed, read_transposed
-
-
-def step_mask(lengths: Tensor, steps: int) -> Tensor:
-    """[steps, batch, 1]: true where a step lies within its sequence."""
-    positions = torch.arange(steps, device=lengths.device)
-    return (positions.unsqueeze(1) < lengths.unsqueeze(0)).unsqueeze(2)
 
 
 class Direction(nn.Module):
@@ -74,7 +70,7 @@ class LoopStack(nn.Module):
     def forward(self, xs: Tensor, lengths: Optional[Tensor]) -> Tensor:
         mask: Optional[Tensor] = None
         if lengths is not None:
-            mask = step_mask(lengths, xs.size(0))
+            mask = within(torch.arange(xs.size(0), device=lengths.device), lengths)
         for layer in self.layers:
             outputs: List[Tensor] = []
             for direction in layer:
