@@ -43,3 +43,13 @@ def from_order(array, order):
     """Back again."""
     parts = dict(zip(order, split_gates(array)))
     return join_gates([parts[gate] for gate in GATES])
+
+
+def added(first, second):
+    """Two biases that are only ever added: as values, their sum."""
+    return first + second
+
+
+def averaged(first, second):
+    """As gradients, either: both have that of the sum."""
+    return (first + second) / 2

@@ -1,4 +1,4 @@
-"""JAX: pure functions over a dict of parameters; a granularity and an execution make a program of them."""
+"""JAX: pure functions over a tree of parameters; a stack and an execution make a program of them."""
 
 from .cells import GRANULARITIES
 from .executions import EXECUTIONS
@@ -6,6 +6,7 @@ from .network import Network
 from .precision import product_for
 from .program import JaxProgram
 from .settings import apply_settings, describe_device
+from .stacks import LoopStack
 
 
 def describe(job):
@@ -14,6 +15,6 @@ def describe(job):
 
 
 def build(job, parameters):
-    granularity, execution = GRANULARITIES[job["granularity"]], EXECUTIONS[job["execution"]]
-    network = Network(job["workload"], granularity.gates, execution.loop, product_for(job["precision"]))
-    return JaxProgram(job, network, granularity, execution.compiled, parameters)
+    execution, product = EXECUTIONS[job["execution"]], product_for(job["precision"])
+    stack = LoopStack(job["workload"], GRANULARITIES[job["granularity"]](product), execution.loop)
+    return JaxProgram(job, Network(job["workload"], stack, product), execution.compiled, parameters)

@@ -1,43 +1,56 @@
-"""The granularities: how the four gates of a step are computed, and how their weights lie in memory.
+"""The granularities: a cell computes one time step, called as `h, c = cell(weights, x, (h, c))`.
 
-`gates(weights, x, h, product)` gives i, f, g, o before their nonlinearities; all else of a step is the
-same for all. `split` takes one canonical array of a layer apart, `join` puts it together again.
+It holds no numbers, only what a step is and how its weights lie in memory: `own` takes the canonical
+`w [in,4H]`, `u [H,4H]`, `b [4H]` of a layer in one direction, `canonical` gives them back.
 """
-
-from collections import namedtuple
 
 import jax.numpy as jnp
 from jax.nn import sigmoid
 
 from rnnbench_worker.canonical import join_gates, split_gates
 
-Granularity = namedtuple("Granularity", "gates split join")
 
-
-def fine_gates(weights, x, h, product):
+class FineCell(object):
     """One weight per gate: eight products a step."""
-    return [product(x, w) + product(h, u) + b for w, u, b in zip(*weights)]
+
+    def __init__(self, product):
+        self._product = product
+
+    def __call__(self, weights, x, state):
+        h, c = state
+        return advance([self._product(x, w) + self._product(h, u) + b for w, u, b in zip(*weights)], c)
+
+    def own(self, w, u, b):
+        return [split_gates(array) for array in (w, u, b)]
+
+    def canonical(self, weights):
+        return [join_gates(parts) for parts in weights]
 
 
-def packed_gates(weights, x, h, product):
+class PackedCell(object):
     """The four gates in one matrix: two products a step."""
-    w, u, b = weights
-    return jnp.split(product(x, w) + product(h, u) + b, 4, axis=1)
+
+    def __init__(self, product):
+        self._product = product
+
+    def __call__(self, weights, x, state):
+        h, c = state
+        w, u, b = weights
+        return advance(jnp.split(self._product(x, w) + self._product(h, u) + b, 4, axis=1), c)
+
+    def own(self, w, u, b):
+        return [w, u, b]
+
+    def canonical(self, weights):
+        return weights
 
 
 def advance(gates, c):
-    """The new state (h, c)."""
+    """The new state (h, c), from i, f, g, o before their nonlinearities."""
     i, f, g, o = gates
     c = sigmoid(f) * c + sigmoid(i) * jnp.tanh(g)
     h = sigmoid(o) * jnp.tanh(c)
     return h, c
 
 
-def as_it_is(array):
-    return array
-
-
-GRANULARITIES = {
-    "fine": Granularity(fine_gates, split_gates, join_gates),
-    "packed": Granularity(packed_gates, as_it_is, as_it_is),
-}
+GRANULARITIES = {"fine": FineCell, "packed": PackedCell}

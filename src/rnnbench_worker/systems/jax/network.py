@@ -1,26 +1,23 @@
 """The whole network as pure functions of parameters and batch: embedding or features, stack, head, loss.
 
-Inside it time comes first: `[steps, batch, width]`. Parameters have their canonical names; those of the
-layers are as the granularity holds them.
+Inside it time comes first: `[steps, batch, width]`. Parameters have their canonical names, except that
+all those of the layers are under "stack", as the stack holds them.
 """
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from rnnbench_worker.canonical import names
+from rnnbench_worker.canonical import of_layers
 from rnnbench_worker.sequences import within
-
-from .cells import advance
 
 
 class Network(object):
     """What is fixed before any number is known; nothing in it changes."""
 
-    def __init__(self, workload, gates, loop, product):
+    def __init__(self, workload, stack, product):
         self._workload = workload
-        self._gates = gates
-        self._loop = loop
+        self._stack = stack
         self._product = product
 
     def logits(self, parameters, batch):
@@ -29,35 +26,11 @@ class Network(object):
         xs = jnp.swapaxes(batch["inputs"], 0, 1)
         if workload["vocabulary"]:
             xs = parameters["embedding"][xs]
-        mask = within(jnp.arange(workload["steps"]), batch["lengths"]) if workload["variable_length"] else None
-        # The seeds' order: outer loop over depth, inner loop over time.
-        for layer in range(workload["layers"]):
-            outputs = []
-            for direction in workload["directions"]:
-                weights = [parameters[name] for name in names(layer, direction)]
-                outputs.append(self._direction(weights, xs, mask, direction == "bwd"))
-            xs = outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=2)
+        hs = self._stack(parameters["stack"], xs, batch["lengths"] if workload["variable_length"] else None)
         if workload["head_on"] == "last-step":
-            xs = xs[-1]
-        logits = self._product(xs, parameters["head.w"])
+            hs = hs[-1]
+        logits = self._product(hs, parameters["head.w"])
         return logits + parameters["head.b"] if workload["head_bias"] else logits
-
-    def _direction(self, weights, xs, mask, reverse):
-        """One layer in one direction."""
-
-        def step(state, turn):
-            x, inside = turn
-            h, c = state
-            new_h, new_c = advance(self._gates(weights, x, h, self._product), c)
-            if inside is None:
-                return (new_h, new_c), new_h
-            # Outside its sequence the state stays; the way back so starts at each one's own end.
-            h = jnp.where(inside, new_h, h)
-            c = jnp.where(inside, new_c, c)
-            return (h, c), jnp.where(inside, h, 0.0)
-
-        zeros = jnp.zeros((xs.shape[1], self._workload["hidden"]), jnp.float32)
-        return self._loop(step, (zeros, zeros), (xs, mask), reverse)
 
     def loss(self, parameters, batch):
         """In fp32 whatever the precision: mean cross-entropy, or CTC as a mean over sequences."""
@@ -70,6 +43,18 @@ class Network(object):
         if logits.ndim == 3:
             targets = targets.T
         return optax.softmax_cross_entropy_with_integer_labels(logits, targets).mean()
+
+    def own(self, arrays):
+        """Parameters from canonical arrays."""
+        own = {name: array for name, array in arrays.items() if not of_layers(name)}
+        own["stack"] = self._stack.own(arrays)
+        return own
+
+    def canonical(self, own, join):
+        """Back again, on the host."""
+        arrays = {name: value for name, value in own.items() if name != "stack"}
+        arrays.update(self._stack.canonical(own["stack"], join))
+        return arrays
 
 
 def ctc(logits, lengths, labels):

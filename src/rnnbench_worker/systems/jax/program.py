@@ -6,7 +6,7 @@ import numpy as np
 import optax
 
 from rnnbench_worker.batches import as_int32, steps_first, with_lengths
-from rnnbench_worker.canonical import of_layers
+from rnnbench_worker.canonical import added, averaged
 from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
@@ -16,12 +16,11 @@ from .settings import device_name
 class JaxProgram(Program):
     """Two functions, whole, as the execution compiles them: the logits, and a training step."""
 
-    def __init__(self, job, network, granularity, compiled, parameters):
+    def __init__(self, job, network, compiled, parameters):
         self._workload = job["workload"]
         self._network = network
-        self._granularity = granularity
         # Copied, because the first training step gives its memory away.
-        self._parameters = bound(jax.tree.map(jnp.array, own_layout(parameters, granularity.split)))
+        self._parameters = bound(jax.tree.map(jnp.array, network.own(parameters)))
         self._device = next(iter(jax.tree.leaves(self._parameters)[0].devices()))
         self._optimiser = optax.adam(LEARNING_RATE, b1=BETA_1, b2=BETA_2, eps=EPSILON)
         self._moments = bound(self._optimiser.init(self._parameters)) if job["phase"] == "train" else None
@@ -76,10 +75,13 @@ class JaxProgram(Program):
         copies = bound(jax.tree.map(jnp.copy, self._parameters))
         _, _, moments = self._train(copies, bound(self._optimiser.init(copies)), fed)
         first = optax.tree.get(moments, "mu")
-        return canonical(jax.tree.map(lambda moment: moment / (1 - BETA_1), first), self._granularity.join)
+        return self._read(jax.tree.map(lambda moment: moment / (1 - BETA_1), first), averaged)
 
     def parameters(self):
-        return canonical(self._parameters, self._granularity.join)
+        return self._read(self._parameters, added)
+
+    def _read(self, own, join):
+        return self._network.canonical(jax.tree.map(np.array, own), join)
 
     def parameter_count(self):
         return sum(leaf.size for leaf in jax.tree.leaves(self._parameters))
@@ -92,14 +94,3 @@ class JaxProgram(Program):
 def bound(arrays):
     """Tied to their device, as a step's results are: loose ones would have it compiled once more at its second call."""
     return jax.device_put(arrays, jax.devices()[0])
-
-
-def own_layout(arrays, split):
-    """Canonical arrays with those of the layers as the granularity holds them."""
-    return {name: split(array) if of_layers(name) else array for name, array in arrays.items()}
-
-
-def canonical(own, join):
-    """Back again, on the host."""
-    host = jax.tree.map(np.array, own)
-    return {name: join(value) if of_layers(name) else value for name, value in host.items()}

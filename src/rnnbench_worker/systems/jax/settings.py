@@ -9,14 +9,15 @@ import jax
 import jaxlib
 import optax
 
+from .precision import DEFAULTS
+
 
 def apply_settings(job):
     """Before any array is made: XLA looks at these when its first device is asked for."""
     jax.config.update("jax_platforms", job["device"])
     # The pool has as many threads as the process has processors, unless this variable says otherwise.
     os.environ["NPROC"] = str(job["threads"])
-    # On a GPU the default is TF32: fp32 would not be fp32. Products in bf16 take no notice of it.
-    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if job["precision"] == "tf32" else "highest")
+    jax.config.update("jax_default_matmul_precision", DEFAULTS[job["precision"]])
 
 
 def describe_device(job):
