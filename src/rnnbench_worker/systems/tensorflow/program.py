@@ -1,0 +1,94 @@
+"""A TensorFlow network as a program: feeding, stepping, and reading back what it computed."""
+
+import tensorflow as tf
+
+from rnnbench_worker.batches import as_int32, steps_first, with_lengths
+from rnnbench_worker.program import Program
+from rnnbench_worker.training import BETA_1
+
+from .adam import Adam
+from .settings import device_of
+
+
+class TensorFlowProgram(Program):
+    """Two functions, whole, as the execution compiles them: the logits, and a training step."""
+
+    def __init__(self, job, network, compiled, parameters):
+        self._workload = job["workload"]
+        self._network = network
+        self._place = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
+        with tf.device(self._place):
+            self._variables = tf.nest.map_structure(tf.Variable, network.own(parameters))
+            self._flat = tf.nest.flatten(self._variables)
+            self._adam = Adam(self._flat) if job["phase"] == "train" else None
+        self._forward = compiled(self._logits)
+        self._train = compiled(self._step)
+
+    @property
+    def device(self):
+        return device_of(self._flat[0])
+
+    # --- data ---
+
+    def stage(self, batch):
+        return as_int32(with_lengths(batch, self._workload))
+
+    def feed(self, staged):
+        with tf.device(self._place):
+            return {name: tf.convert_to_tensor(array) for name, array in staged.items()}
+
+    # --- computing ---
+
+    def _logits(self, batch):
+        return self._network.logits(self._variables, batch)
+
+    def _step(self, batch):
+        with tf.GradientTape() as tape:
+            loss = self._network.loss(self._variables, batch)
+        self._adam.apply(tape.gradient(loss, self._flat))
+        return loss
+
+    def forward(self, fed):
+        with tf.device(self._place):
+            return self._forward(fed)
+
+    def train(self, fed):
+        with tf.device(self._place):
+            return self._train(fed)
+
+    def sync(self, handle):
+        # On a CPU a call returns when it is done; a GPU is asked.
+        if self._place == "/GPU:0":
+            tf.test.experimental.sync_devices()
+
+    # --- reading back ---
+
+    def loss(self, handle):
+        return float(handle)
+
+    def logits(self, handle):
+        return steps_first(handle.numpy())
+
+    def gradients(self, fed):
+        """Read from the training step itself: from nothing, Adam's first moment becomes (1 - β1) × gradient."""
+        everything = self._flat + self._adam.state()
+        before = [variable.numpy() for variable in everything]
+        self._adam.reset()
+        self.train(fed)
+        moments = tf.nest.pack_sequence_as(
+            self._variables, [first.numpy() / (1 - BETA_1) for first in self._adam.first]
+        )
+        for variable, value in zip(everything, before):
+            variable.assign(value)
+        # Two biases that are added each have the gradient of their sum.
+        return self._network.canonical(moments, lambda first, second: (first + second) / 2)
+
+    def parameters(self):
+        values = tf.nest.map_structure(lambda variable: variable.numpy(), self._variables)
+        return self._network.canonical(values, lambda first, second: first + second)
+
+    def parameter_count(self):
+        return sum(int(tf.size(variable)) for variable in self._flat)
+
+    def peak_device_bytes(self):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] if self._place == "/GPU:0" else None
