@@ -13,7 +13,7 @@ from rnnbench.environments import registry
 from rnnbench.environments.create import SPEC
 from rnnbench.environments.doctor import Finding, diagnose
 from rnnbench.environments.environment import Environment, describe
-from rnnbench.environments.inspect import inspect_python
+from rnnbench.environments.inspect import Inspection, inspect_python
 from rnnbench.environments.lock import locked
 from rnnbench.environments.marker import lock_of, write_marker
 from rnnbench.environments.registry import half_environments, list_environments, remove, resolve, use, used
@@ -65,6 +65,18 @@ def test_a_lacking_interpreter_is_refused(world: World) -> None:
     with pytest.raises(UserError, match="nearest: toy"):
         use("tory", folder)
     assert used() == {}
+
+
+def test_a_framework_of_two_distributions_has_the_version_of_the_one_installed(world: World) -> None:
+    manifest = msgspec.structs.replace(manifests()["toy"], package="toy-lib|toy-lib-gpu")
+
+    def version_with(**distributions: str) -> str:
+        found = {name.replace("_", "-"): version for name, version in distributions.items()}
+        return describe(manifest, Path("python"), Inspection("3.11.0", "python", {"numpy": "9.0", **found})).version
+
+    assert (version_with(toy_lib="1.0"), version_with(toy_lib_gpu="2.0")) == ("1.0", "2.0")
+    with pytest.raises(UserError, match="it lacks toy-lib$"):
+        version_with()
 
 
 def test_the_version_named_must_be_the_version_found(world: World) -> None:

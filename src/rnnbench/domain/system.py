@@ -84,7 +84,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     framework: str
     title: str
-    package: str  # the distribution whose version is the framework's version
+    package: str  # the distribution whose version is the framework's version; `a|b`: whichever is installed
     version: str  # the version taken when none is named
     requirements: tuple[Requirements, ...]
     system: tuple[System, ...]

@@ -29,14 +29,18 @@ def describe(
     manifest: Manifest, python: Path, inspection: Inspection, *, id: str = "", folder: str = ""
 ) -> Environment:
     """The environment behind an inspection. Without a folder it is a used one and names itself."""
-    lacking = [name for name in (manifest.package, "numpy") if canonical(name) not in inspection.distributions]
+    installed = inspection.distributions
+    # One framework may be two distributions: ONNX Runtime's CUDA build has a name of its own.
+    packages = manifest.package.split("|")
+    package = next((name for name in packages if canonical(name) in installed), packages[0])
+    lacking = [name for name in (package, "numpy") if canonical(name) not in installed]
     if lacking:
         raise UserError(
             f"{python} (Python {inspection.python_version}) cannot run {manifest.title}: it lacks "
             + " and ".join(lacking),
             f"install what is missing there: {python} -m pip install {' '.join(lacking)}",
         )
-    version = inspection.distributions[canonical(manifest.package)]
+    version = installed[canonical(package)]
     return Environment(
         id=id or f"{manifest.framework}-{version}-used",
         framework=manifest.framework,
@@ -45,7 +49,7 @@ def describe(
         python_version=inspection.python_version,
         used=not folder,
         folder=folder,
-        distributions=inspection.distributions,
+        distributions=installed,
         fingerprint=fingerprint(inspection),
     )
 
