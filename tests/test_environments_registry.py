@@ -75,7 +75,7 @@ def test_a_framework_of_two_distributions_has_the_version_of_the_one_installed(w
         return describe(manifest, Path("python"), Inspection("3.11.0", "python", {"numpy": "9.0", **found})).version
 
     assert (version_with(toy_lib="1.0"), version_with(toy_lib_gpu="2.0")) == ("1.0", "2.0")
-    with pytest.raises(UserError, match="it lacks toy-lib$"):
+    with pytest.raises(UserError, match="it lacks toy-lib"):
         version_with()
 
 
