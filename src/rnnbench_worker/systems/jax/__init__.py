@@ -15,6 +15,11 @@ def describe(job):
 
 
 def build(job, parameters):
-    execution, product = EXECUTIONS[job["execution"]], product_for(job["precision"])
-    stack = LoopStack(job["workload"], GRANULARITIES[job["granularity"]](product), execution.loop)
-    return JaxProgram(job, Network(job["workload"], stack, product), execution.compiled, parameters)
+    cell = GRANULARITIES[job["granularity"]](product_for(job["precision"]))
+    return build_with(job, LoopStack(job["workload"], cell, EXECUTIONS[job["execution"]].loop), parameters)
+
+
+def build_with(job, stack, parameters):
+    """Any stack in JAX's network and program, its own or another library's."""
+    network = Network(job["workload"], stack, product_for(job["precision"]))
+    return JaxProgram(job, network, EXECUTIONS[job["execution"]].compiled, parameters)

@@ -1,0 +1,17 @@
+"""Flax: its recurrent modules in JAX's network and program."""
+
+import flax
+
+from rnnbench_worker.systems import jax as base
+
+from .stack import FlaxStack
+
+
+def describe(job):
+    hello = base.describe(job)
+    hello["versions"]["flax"] = flax.__version__
+    return hello
+
+
+def build(job, parameters):
+    return base.build_with(job, FlaxStack(job["workload"], job["precision"]), parameters)
