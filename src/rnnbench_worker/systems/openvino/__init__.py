@@ -1,0 +1,13 @@
+"""OpenVINO: the PyTorch network converted and compiled for the CPU."""
+
+from .compiling import apply_settings, describe_device
+from .program import CompiledProgram
+
+
+def describe(job):
+    apply_settings(job)
+    return describe_device(job)
+
+
+def build(job, parameters):
+    return CompiledProgram(job, parameters)
