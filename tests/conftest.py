@@ -36,10 +36,15 @@ def sabotage(private_folders, monkeypatch):
 
 
 @pytest.fixture
-def pytorch(private_folders, monkeypatch):
-    """The PyTorch environment from the shared cache, created there when it is missing."""
+def environment_of(private_folders, monkeypatch):
+    """A framework's environment from the shared cache, created there when it is missing."""
     from rnnbench.environments.registry import resolve
     from rnnbench.environments.spec import parse_spec
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(REAL_CACHE))
-    return resolve(parse_spec("pytorch"), create_missing=True)
+    return lambda framework: resolve(parse_spec(framework), create_missing=True)
+
+
+@pytest.fixture
+def pytorch(environment_of):
+    return environment_of("pytorch")

@@ -1,108 +1,49 @@
-"""JAX, the framework that is nothing but a folder: it computes what the reference computes, and says what it is."""
+"""JAX: it computes what the reference computes, keeps parameters to the bit, and has the threads it was given."""
 
-import json
-import os
-import subprocess
-
+import numpy as np
 import pytest
 
 import rnnbench
-from conftest import REAL_CACHE
+from jax_helpers import pool_threads, round_trip
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.result import Launch
 from rnnbench.domain.workload import parameter_count
-from rnnbench.launch.job import workload_fields
 from rnnbench.manifests import manifests
-from rnnbench.paths import worker_package
-from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.reference.inputs import make_batches, make_parameters
+from rnnbench.verify.compare import compare
+from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, verdicts
 
 pytestmark = pytest.mark.slow
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
-TINY_CTC = "bi-ctc-long[batch=3,hidden=4,labels=2,layers=2,shortest=5,steps=6]"
-
-#: Run by the environment's interpreter. A training step gives its parameters' memory away, `gradients` must not.
-ROUND_TRIP = """
-import json, sys
-from rnnbench_worker.loading import load_framework, load_inputs
-
-job = json.load(sys.stdin)
-framework = load_framework(job["folder"], "jax")
-framework.describe(job)
-given, batches = load_inputs(job["inputs"])
-
-def same(found):
-    assert set(found) == set(given)
-    for name, array in given.items():
-        assert found[name].dtype == array.dtype and found[name].shape == array.shape, name
-        assert found[name].tobytes() == array.tobytes(), name
-
-program = framework.build(job, given)
-same(program.parameters())
-assert set(program.gradients(program.feed(program.stage(batches[0])))) == set(given)
-same(program.parameters())
-print(program.parameter_count())
-for _ in range(2):
-    program.sync(program.train(program.feed(program.stage(batches[0]))))
-# Results that are placed otherwise than what came in would have the second call compile again.
-assert program._train._cache_size() == 1
-"""
 
 
 @pytest.fixture
-def jax(private_folders, monkeypatch):
-    """The JAX environment from the shared cache, created there when it is missing."""
-    from rnnbench.environments.registry import resolve
-    from rnnbench.environments.spec import parse_spec
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(REAL_CACHE))
-    return resolve(parse_spec("jax"), create_missing=True)
-
-
-def verify(systems, workloads):
-    plan = rnnbench.make_plan(systems, workloads, device="cpu")
-    found = rnnbench.verify_plan(plan, use_cache=False).verifications
-    assert len(found) == len(plan.cases)
-    assert {one.case.phase for one in found} == {"forward", "train"}
-    assert [f"{one.case.key}: {one.reason}" for one in found if one.verdict != "verified"] == []
+def jax(environment_of):
+    return environment_of("jax")
 
 
 def test_both_granularities_are_verified_on_whole_stacks(jax):
-    verify(["jax/*/jit-scan"], ["ce-short", "ptb-lm", "bi-ctc-long"])
+    plan = rnnbench.make_plan(["jax/*/jit-scan"], ["ce-short", "ptb-lm", "bi-ctc-long"], device="cpu")
+    assert not_verified(verdicts(plan)) == []
 
 
 def test_every_other_execution_is_verified(jax):
     # Fewer layers: unrolled over time, eight directions take XLA minutes to compile.
     systems = ["jax/packed/eager", "jax/packed/jit-unrolled", "jax/packed/jit-scan-unroll8"]
-    verify(systems, ["ce-short", "ptb-lm[layers=1]", "bi-ctc-long[layers=1]"])
+    plan = rnnbench.make_plan(systems, ["ce-short", "ptb-lm[layers=1]", "bi-ctc-long[layers=1]"], device="cpu")
+    assert not_verified(verdicts(plan)) == []
 
 
 @pytest.mark.parametrize("granularity", ["fine", "packed"])
 def test_parameters_come_back_to_the_bit_and_a_step_is_compiled_once(jax, granularity, tmp_path):
-    workload = parse_workload(TINY_CTC)
-    write_inputs(tmp_path / "inputs.npz", make_parameters(workload), make_batches(workload, 1))
-    job = {
-        "folder": str(manifests()["jax"].path),
-        "inputs": str(tmp_path / "inputs.npz"),
-        "workload": workload_fields(workload),
-        "granularity": granularity,
-        "execution": "jit-scan",
-        "phase": "train",
-        "device": "cpu",
-        "precision": "fp32",
-        "threads": 1,
-        "cpus": [],
-    }
-    done = subprocess.run(
-        [jax.python, "-c", ROUND_TRIP],
-        input=json.dumps(job),
-        env={**os.environ, "PYTHONPATH": str(worker_package().parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == parameter_count(workload)
+    found = round_trip(jax, f"jax/{granularity}/jit-scan", SPEECH, tmp_path)
+    assert found == {"parameters": parameter_count(parse_workload(SPEECH)), "compiled": 1}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_pool_has_the_threads_asked_for(jax, tmp_path, threads):
+    assert pool_threads(jax, "jax/packed/jit-scan", TINY, tmp_path, threads) == threads
 
 
 def test_a_run_records_versions_and_threads(jax):
@@ -115,7 +56,64 @@ def test_a_run_records_versions_and_threads(jax):
     assert set(launch.versions) == {"jax", "jaxlib", "optax", "python"}
 
 
-def test_a_cpu_has_no_tf32(jax):
+# cuDNN's place is taken by JAX's own reference of it, which reads the same flat weights on any device.
+CUDNN = """
+import numpy as np
+from jax.experimental import rnn
+from rnnbench_worker.verification import forward_arrays, train_arrays
+
+def lstm(x, h_0, c_0, weights, seq_lengths, dropout, **shape):
+    assert seq_lengths.dtype == "int32" and weights.shape == (rnn.get_num_params_in_lstm(**shape),)
+    by_kind = rnn.unpack_lstm_weights(weights, **shape)
+    sizes = [shape[name] for name in ("input_size", "hidden_size", "num_layers")]
+    return rnn.lstm_ref(x, h_0, c_0, *by_kind, seq_lengths, *sizes, dropout, shape["bidirectional"])
+
+rnn.lstm = lstm
+framework.describe(job)
+given, batches = load_inputs(job["inputs"])
+program = framework.build(dict(job, granularity="stack", execution="jit"), given)
+staged = [program.stage(batch) for batch in batches]
+arrays = dict(forward_arrays(program, staged), **train_arrays(program, staged))
+np.savez(os.path.join(os.path.dirname(job["inputs"]), "arrays.npz"), **arrays)
+answer = program.parameter_count()
+"""
+
+
+@pytest.mark.parametrize("name", [LANGUAGE, SPEECH], ids=["language", "speech"])
+def test_the_weights_of_cudnn_mean_what_the_reference_means(jax, tmp_path, name):
+    workload = parse_workload(name)
+    job = job_for("jax/packed/jit-scan", name, tmp_path, phase="train")
+    assert run_snippet(jax, job, CUDNN) == parameter_count(workload, biases=2)
+    computed = dict(np.load(tmp_path / "arrays.npz"))
+    given, batches = make_parameters(workload), make_batches(workload, 3)
+    figures = [
+        figure
+        for phase in ("forward", "train")
+        for figure in compare(workload, phase, "fp32", 2, given, batches, computed)
+    ]
+    assert len(figures) > 2 * len(given)
+    assert [str(figure) for figure in figures if not figure.ok] == []
+
+
+# What jax.experimental.rnn makes of the process's precision, when none is named in the call.
+TF32 = """
+from jax.experimental import rnn
+
+def allowed(precision):
+    framework.describe(dict(job, precision=precision))
+    return rnn._lstm_cudnn_allow_tf32(None)
+
+answer = {precision: allowed(precision) for precision in ("fp32", "tf32")}
+"""
+
+
+def test_cudnn_may_take_tf32_for_tf32_alone(jax, tmp_path):
+    assert run_snippet(jax, job_for("jax/packed/jit-scan", TINY, tmp_path), TF32) == {"fp32": False, "tf32": True}
+
+
+def test_what_a_cpu_has_not_is_declared(jax):
     plan = rnnbench.make_plan(["jax/*"], [TINY], device="cpu", precisions=["tf32"])
     assert plan.cases == ()
     assert {left.reason for left in plan.left_out} == {"TF32 is a mode of NVIDIA's tensor cores; a CPU has none"}
+    plan = rnnbench.make_plan(["jax/stack/jit"], [TINY], device="cpu")
+    assert {left.reason for left in plan.left_out} == {"jax.experimental.rnn calls cuDNN, which needs a CUDA device"}

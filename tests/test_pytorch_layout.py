@@ -5,11 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pytorch_helpers import LANGUAGE, SPEECH, job_for, run_snippet
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.reference.network import logits
 from rnnbench.verify.compare import TOLERANCES, relative_error
+from systems_helpers import LANGUAGE, SPEECH, job_for, run_snippet
 
 pytestmark = pytest.mark.torch
 

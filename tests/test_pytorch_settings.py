@@ -3,12 +3,12 @@
 import pytest
 
 import rnnbench
-from pytorch_helpers import LANGUAGE, SPEECH, job_for, run_snippet
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.result import Launch
 from rnnbench.domain.workload import parameter_count
 from rnnbench.machine import allowed_cpus
 from rnnbench.manifests import manifests
+from systems_helpers import LANGUAGE, SPEECH, job_for, run_snippet
 
 pytestmark = pytest.mark.torch
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 import rnnbench
-from pytorch_helpers import not_verified, together, verdicts
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.verify.small import small_version
+from systems_helpers import not_verified, together, verdicts
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -75,13 +75,12 @@ class TensorFlowProgram(Program):
         before = [variable.numpy() for variable in everything]
         self._adam.reset()
         self.train(fed)
-        moments = tf.nest.pack_sequence_as(
-            self._variables, [first.numpy() / (1 - BETA_1) for first in self._adam.first]
-        )
+        gradients = [first.numpy() / (1 - BETA_1) for first in self._adam.first]
         for variable, value in zip(everything, before):
             variable.assign(value)
         # Two biases that are added each have the gradient of their sum.
-        return self._network.canonical(moments, lambda first, second: (first + second) / 2)
+        packed = tf.nest.pack_sequence_as(self._variables, gradients)
+        return self._network.canonical(packed, lambda first, second: (first + second) / 2)
 
     def parameters(self):
         values = tf.nest.map_structure(lambda variable: variable.numpy(), self._variables)

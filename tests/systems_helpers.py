@@ -1,4 +1,4 @@
-"""What the PyTorch tests share: naming verdicts, jobs like the driver's, and snippets run by the environment."""
+"""What the frameworks' tests share: naming verdicts, jobs like the driver's, snippets run by the environment."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def job_for(system, workload, place, *, precision="fp32", phase="forward", **met
     write_inputs(inputs, make_parameters(shape), make_batches(shape, 3))
     case = msgspec.structs.replace(plan.cases[0], precision=precision)
     measured = make_method(**method)
-    return make_job("measure", case, shape, plan.systems[system], manifests()["pytorch"], measured, str(inputs))
+    return make_job("measure", case, shape, plan.systems[system], manifests()[case.framework], measured, str(inputs))
 
 
 def run_snippet(environment, job, snippet):

@@ -1,0 +1,45 @@
+"""What the tests of JAX and of the libraries on top of it share."""
+
+from systems_helpers import job_for, run_snippet
+
+#: A training step gives its parameters' memory away, `gradients` must not.
+_ROUND_TRIP = """
+framework.describe(job)
+given, batches = load_inputs(job["inputs"])
+
+def same(found):
+    assert set(found) == set(given)
+    for name, array in given.items():
+        assert found[name].dtype == array.dtype and found[name].shape == array.shape, name
+        assert found[name].tobytes() == array.tobytes(), name
+
+program = framework.build(job, given)
+same(program.parameters())
+assert set(program.gradients(program.feed(program.stage(batches[0])))) == set(given)
+same(program.parameters())
+for batch in batches:
+    program.sync(program.train(program.feed(program.stage(batch))))
+# Results that are placed otherwise than what came in would have the second call compile again.
+answer = {"parameters": program.parameter_count(), "compiled": program._train._cache_size()}
+"""
+
+#: XLA names the threads of its pool on the CPU. All are there as soon as it has a device and one thing is computed.
+_POOL = """
+framework.describe(dict(job, cpus=[]))
+import jax.numpy as jnp
+(jnp.ones((512, 512)) @ jnp.ones((512, 512))).block_until_ready()
+names = [open("/proc/self/task/{}/comm".format(task)).read().strip() for task in os.listdir("/proc/self/task")]
+answer = names.count("tf_XLAEigen")
+"""
+
+
+def round_trip(environment, system, workload, place):
+    """Parameters come back to the bit; how many there are, and how often three training steps were compiled."""
+    return run_snippet(environment, job_for(system, workload, place, phase="train"), _ROUND_TRIP)
+
+
+def pool_threads(environment, system, workload, place, threads):
+    """How many threads XLA's pool has, in a process that is pinned to nothing."""
+    return run_snippet(
+        environment, {**job_for(system, workload, place, threads=1), "cpus": [], "threads": threads}, _POOL
+    )

@@ -1,0 +1,58 @@
+"""Flax and Equinox: their modules in JAX's network compute what the reference computes."""
+
+import pytest
+
+import rnnbench
+from jax_helpers import pool_threads, round_trip
+from rnnbench.domain.catalog import parse_workload
+from rnnbench.domain.workload import parameter_count
+from rnnbench.manifests import manifests
+from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, verdicts
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["flax", "equinox"])
+def library(request, environment_of):
+    """(its system, its environment)"""
+    return f"{request.param}/cell/jit-scan", environment_of(request.param)
+
+
+def test_it_is_verified_on_ids_and_on_two_directions_with_lengths(library):
+    assert not_verified(verdicts(rnnbench.make_plan([library[0]], ["ptb-lm", "bi-ctc-long"], device="cpu"))) == []
+
+
+def test_mixed_precision_is_verified(library):
+    plan = rnnbench.make_plan([library[0]], ["bi-ctc-long"], device="cpu", precisions=["bf16"])
+    assert not_verified(verdicts(plan)) == []
+
+
+@pytest.mark.parametrize("workload", [LANGUAGE, SPEECH], ids=["language", "speech"])
+def test_parameters_come_back_to_the_bit_and_a_step_is_compiled_once(library, workload, tmp_path):
+    system, environment = library
+    found = round_trip(environment, system, workload, tmp_path)
+    assert found == {"parameters": parameter_count(parse_workload(workload)), "compiled": 1}
+
+
+def test_the_pool_has_the_threads_asked_for(library, tmp_path):
+    system, environment = library
+    assert pool_threads(environment, system, LANGUAGE, tmp_path, 1) == 1
+
+
+def test_the_library_is_among_the_versions(library, tmp_path):
+    system, environment = library
+    name = system.partition("/")[0]
+    versions = run_snippet(
+        environment, job_for(system, LANGUAGE, tmp_path), "answer = framework.describe(job)['versions']"
+    )
+    assert versions[name] == manifests()[name].version
+    assert versions["jax"] == manifests()["jax"].version
+
+
+def test_jax_is_the_same_one_everywhere():
+    jax = manifests()["jax"].requirements[0]
+    for name in ("flax", "equinox"):
+        (entry,) = manifests()[name].requirements
+        assert {line.format(version=manifests()["jax"].version) for line in jax.cpu} < set(entry.cpu)
+        assert {line.format(version=manifests()["jax"].version) for line in jax.cuda} < set(entry.cuda)
+        assert set(jax.constraints) <= set(entry.constraints)
