@@ -6,12 +6,12 @@ import msgspec
 
 from rnnbench.analysis.best import Best, find_best
 from rnnbench.analysis.break_even import BreakEven, find_break_evens
-from rnnbench.analysis.claims import Claim
+from rnnbench.analysis.claims import Claim, judge_claims
 from rnnbench.analysis.gap import Gap, find_gaps
 from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
 from rnnbench.analysis.names import Group
 from rnnbench.analysis.rows import Measured, Row, measure_rows
-from rnnbench.analysis.summary import Statement
+from rnnbench.analysis.summary import Statement, summarise
 from rnnbench.store.folder import Contents
 
 
@@ -47,7 +47,7 @@ def analyse(runs: Sequence[Contents]) -> Analysis:
         rows=tuple(tuple(one.row for one in rows) for rows in measured),
         peaks=tuple(peaks),
         groups=tuple(groups),
-        claims=(),
+        claims=judge_claims(runs, measured),
     )
 
 
@@ -62,11 +62,12 @@ def _analyse_group(
     contents: Contents, group: Group, rows: Sequence[Measured], peaks: dict[tuple[str, str], Peak]
 ) -> GroupAnalysis:
     workload, peak = contents.run.workloads[group.workload], peaks.get((group.device, group.precision))
+    best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
     return GroupAnalysis(
         group=group,
-        summary=(),
-        best=find_best(rows),
-        gaps=find_gaps(rows),
-        break_evens=find_break_evens(rows),
+        summary=summarise([one.row for one in rows], best, gaps, break_evens),
+        best=best,
+        gaps=gaps,
+        break_evens=break_evens,
         least=least_time(workload, group.phase, group.precision, peak) if peak else None,
     )
