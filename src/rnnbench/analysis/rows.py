@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 
 from rnnbench.analysis.limit import find_peaks, least_time, share
+from rnnbench.analysis.standing import Standing, find_standing
 from rnnbench.domain.case import Case
-from rnnbench.domain.result import Launch, Status, Verification
+from rnnbench.domain.result import Launch, Status
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
 from rnnbench.stats.bootstrap import Floats, Interval, Series, interval, ratio, replicates, wall_time
@@ -88,38 +89,20 @@ def make_rows(contents: Contents) -> list[Row]:
 
 def measure_rows(contents: Contents) -> list[Measured]:
     """The same rows, with their replicates."""
-    launches = _by_case(record for record in contents.records if isinstance(record, Launch))
-    proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     run = contents.run
-    measured = [
-        _measure(run, case, launches.get(case.key, {}), proofs.get(_proof_key(case, run.proved_on[case.workload])))
-        for case in run.cases
-    ]
+    measured = [_measure(run, standing) for standing in find_standing(contents)]
     measured = _with_limits(contents, _with_ratios(measured))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
     return measured + [Measured(row, None) for row in unsupported]
 
 
-def _by_case(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
-    """case -> round -> attempts in the order they were made."""
-    found: dict[str, dict[int, list[Launch]]] = {}
-    for launch in records:
-        found.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
-    return found
-
-
-def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
-    return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
-
-
-def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verification | None) -> Measured:
-    chosen = [_standing(rounds[number]) for number in sorted(rounds)]
-    failure = next((launch for launch in chosen if launch.outcome != "ok"), None)
-    if not chosen:
-        return Measured(_blank(run, case, "unverified", "not measured yet"), None)
-    if failure is not None:
-        row = _blank(run, case, "timeout" if failure.outcome == "timeout" else "failed", failure.reason)
-        return Measured(msgspec.structs.replace(row, stage=failure.stage, log_tail=failure.log_tail), None)
+def _measure(run: Run, standing: Standing) -> Measured:
+    case, chosen, proof = standing.case, standing.launches, standing.proof
+    blank = _blank(run, case, *standing.judgement)
+    if not standing.measured:
+        failure = standing.failure
+        fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
+        return Measured(msgspec.structs.replace(blank, **fields), None)
     series = [
         Series(
             np.array([sample.batches for sample in launch.samples], np.float64),
@@ -129,11 +112,10 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
     ]
     draws = replicates(series)
     wall = interval(wall_time(series), draws)
-    status, reason = _judgement(proof)
     worst = proof.worst if proof else None
     batches = sum(launch.batches for launch in chosen)
     row = msgspec.structs.replace(
-        _blank(run, case, status, reason),
+        blank,
         wall_s=wall.estimate,
         wall_low_s=wall.low,
         wall_high_s=wall.high,
@@ -155,22 +137,6 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
         worst_quantity=worst.quantity if worst else "",
     )
     return Measured(row, draws)
-
-
-def _standing(made: list[Launch]) -> Launch:
-    """The last attempt of a round stands for it, but of those that worked a quiet one is preferred."""
-    quiet = [launch for launch in made if launch.outcome == "ok" and not launch.noisy]
-    return quiet[-1] if made[-1].outcome == "ok" and quiet else made[-1]
-
-
-def _judgement(proof: Verification | None) -> tuple[Status, str]:
-    if proof is None:
-        return "unverified", "not verified in this run"
-    if proof.verdict == "verified":
-        return "verified", ""
-    if proof.verdict == "wrong":
-        return "wrong", proof.reason
-    return "unverified", f"its verification ended as {proof.verdict}: {proof.reason}"
 
 
 def _beyond_steady(launch: Launch, wall_s: float) -> float | None:
