@@ -6,23 +6,28 @@ from functools import lru_cache
 from pathlib import Path
 
 from rnnbench import __version__
+from rnnbench.manifests import manifests
 from rnnbench.paths import worker_package
 from rnnbench.store.run import Tool
 
 
 @lru_cache(maxsize=64)
-def source_hash(*folders: Path) -> str:
+def source_hash(*folders: Path, pattern: str = "**/*") -> str:
     """A short hash over every Python and TOML file of the folders: code that changed is another system."""
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(folder.rglob("*")):
+        for path in sorted(folder.glob(pattern)):
             if path.suffix in (".py", ".toml"):
                 digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def describe_tool() -> Tool:
-    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()))
+    worker = worker_package()
+    # Each framework's own: a row stays comparable when another framework is added or changed.
+    shared = source_hash(worker, worker / "systems", pattern="*")
+    sources = {name: f"{shared}-{source_hash(manifest.path)}" for name, manifest in manifests().items()}
+    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker), sources=sources)
 
 
 def _revision() -> str:

@@ -36,6 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wall_high_s: float | None = None
     elapsed_s: float | None = None
     batches: int | None = None
+    batch: int | None = None  # sequences in one
     sequences_per_s: float | None = None
     ratio: float | None = None  # to the best verified row of the same group
     ratio_low: float | None = None
@@ -205,6 +206,7 @@ def _blank(run: Run, case: Case, status: Status, reason: str) -> Row:
         environment=case.environment,
         status=status,
         reason=reason,
+        batch=run.workloads[case.workload].batch,
         description=system.description,
         seed_label=system.seed,
     )
