@@ -6,7 +6,7 @@ same on both sides of a case, its variance moderated by the other cases'; the in
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,3 +58,45 @@ def around(log_ratio: float, error: float, freedom: float) -> Interval:
     """The 95 % interval of a ratio, from its logarithm and the standard error of that."""
     reach = student_95(freedom) * error
     return Interval(math.exp(log_ratio - reach), math.exp(log_ratio), math.exp(log_ratio + reach))
+
+
+def of_single_launches(
+    log_ratio: float, base: Sequence[float], other: Sequence[float], allowances: tuple[float, float]
+) -> Interval:
+    """A coarse interval where each side has one launch, from the samples of the two.
+
+    How launches differ is unknown then. Each may be off by its allowance, a share of its time, and the
+    interval is wider by both: what lies beyond it still is a difference.
+    """
+    errors = [(_error_of_mean(samples), len(samples) - 1) for samples in (base, other)]
+    freedom = sum(count for _, count in errors)
+    sampling = student_95(freedom) * math.hypot(*(error for error, _ in errors)) if freedom else 0.0
+    reach = sampling + sum(math.log1p(allowance) for allowance in allowances)
+    return Interval(math.exp(log_ratio - reach), math.exp(log_ratio), math.exp(log_ratio + reach))
+
+
+def _error_of_mean(samples: Sequence[float]) -> float:
+    if len(samples) < 2:
+        return 0.0
+    return float(np.log(samples).std(ddof=1)) / math.sqrt(len(samples))
+
+
+def together(levels: Sequence[Level], rounds: Sequence[Mapping[int, float]]) -> Level:
+    """The geometric mean of many cases as one level, measured once in each round.
+
+    `rounds` has the logarithm of each case's time in each round. What touches all cases of a round alike
+    (heat, a neighbour) is in how the rounds' means differ; cases taken as independent would hide it.
+    """
+    departures: dict[int, list[float]] = {}
+    for case in rounds:
+        mean = sum(case.values()) / len(case)
+        for number, time in case.items():
+            departures.setdefault(number, []).append(time - mean)
+    means = [sum(values) / len(values) for values in departures.values()]
+    centre = sum(means) / len(means)
+    return Level(
+        log_wall=sum(one.log_wall for one in levels) / len(levels),
+        squares=sum((mean - centre) ** 2 for mean in means),
+        freedom=len(means) - 1,
+        share=1 / len(means),
+    )
