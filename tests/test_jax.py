@@ -9,7 +9,7 @@ import pytest
 import rnnbench
 from conftest import REAL_CACHE
 from rnnbench.domain.catalog import parse_workload
-from rnnbench.domain.result import Launch
+from rnnbench.domain.result import Launch, Limit
 from rnnbench.domain.workload import parameter_count
 from rnnbench.launch.job import workload_fields
 from rnnbench.manifests import manifests
@@ -113,6 +113,41 @@ def test_a_run_records_versions_and_threads(jax):
     assert launch.threads == 1
     assert launch.versions["jax"] == manifests()["jax"].version
     assert set(launch.versions) == {"jax", "jaxlib", "optax", "python"}
+    (limit,) = [record for record in results.contents.records if isinstance(record, Limit)]
+    assert (limit.outcome, limit.reason, limit.threads) == ("ok", "", 1)
+    assert limit.flops_per_s > limit.bytes_per_s > 1e8
+    assert results.rows[0].limit_share > 0
+
+
+RATES = """
+import json, sys
+from rnnbench_worker.loading import load_framework
+
+job = json.load(sys.stdin)
+framework = load_framework(job["folder"], "jax")
+framework.describe(job)
+rates = framework.rates(job)
+product, copy = rates["product"](64), rates["copy"](100)
+first, second = product(), copy()
+assert float(second.sum()) == -100
+rates["sync"]((first, copy()))
+print(first.dtype, *first.shape, float(first.std()) > 0)
+"""
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_the_machines_limit_is_measured_with_products_in_the_jobs_precision_and_copies(jax, precision, dtype):
+    job = {"folder": str(manifests()["jax"].path), "device": "cpu", "precision": precision, "threads": 1, "cpus": []}
+    done = subprocess.run(
+        [jax.python, "-c", RATES],
+        input=json.dumps(job),
+        env={**os.environ, "PYTHONPATH": str(worker_package().parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [dtype, "64", "64", "True"]
 
 
 def test_a_cpu_has_no_tf32(jax):

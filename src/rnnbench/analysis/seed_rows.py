@@ -44,8 +44,8 @@ class SeedRows:
         picked: Picked = {}
         for device in {time.device for time in times}:
             here = [time for time in times if time.device == device]
-            choices: list[Picked] = [self._of_run(name, run, here) for run in runs]
-            picked.update(max(choices, key=len))
+            most: Picked = max((self._of_run(name, run, here) for run in runs), key=len)
+            picked |= most
         return picked
 
     def _of_run(self, name: str, run: int, times: list[Time]) -> Picked:

@@ -142,12 +142,8 @@ def _recovered(gap: Gap, names: Names) -> Iterator[Statement]:
             text = f"{name} wins back {percent(one.share)} of that, the program unchanged."
             yield Statement(kind="recovered", text=text, about=(one.row, gap.eager), figure=one.share)
         else:
-            beside = f"takes {times(one.against_eager)} as long as {eager}"
-            slower, unclear = (
-                f"{name} wins nothing back: it {beside}.",
-                f"{name} is not seen to win any back: it {beside}.",
-            )
-            text = slower if one.verdict == "slower" else unclear
+            found = "wins nothing" if one.verdict == "slower" else "is not seen to win anything"
+            text = f"{name} {found} back: it takes {times(one.against_eager)} as long as {eager}."
             yield Statement(kind="not recovered", text=text, about=(one.row, gap.eager), figure=one.against_eager)
 
 
