@@ -1,49 +1,48 @@
 """A panel: one group of rows as it is shown, those that count above the line and the others below it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cached_property
 
-from rnnbench.analysis.names import Group, short_names, who
+from rnnbench.analysis.analyse import Analysis, GroupAnalysis
+from rnnbench.analysis.names import Group, Who, short_names, who
 from rnnbench.analysis.rows import Row
-
-#: Below the line in this order.
-BELOW = ("wrong", "failed", "timeout", "unverified", "unsupported")
+from rnnbench.report.lines import above_the_line, below_the_line
 
 
 class Panel:
-    """The rows of one run that differ in nothing but who computes them."""
+    """The rows of one run that differ in nothing but who computes them, and what was found about them."""
 
-    def __init__(self, group: Group, rows: Iterable[Row]) -> None:
-        self.group = group
-        self.rows = tuple(rows)
-        self.title = str(group)
+    def __init__(self, found: GroupAnalysis, rows: Sequence[Row]) -> None:
+        self.found = found
+        self.group: Group = found.group
+        self.rows = rows
+        self.title = str(found.group)
 
     @cached_property
     def timed(self) -> list[Row]:
-        """Above the line, fastest first: measured, and not known to be wrong."""
-        return sorted((row for row in self.rows if counts(row)), key=lambda row: row.wall_s or 0.0)
+        return above_the_line(self.rows)
 
     @cached_property
     def below(self) -> list[Row]:
-        """The others. A wrong row keeps its time, but stands here."""
-        return sorted((row for row in self.rows if not counts(row)), key=lambda row: BELOW.index(row.status))
+        return below_the_line(self.rows)
 
     @cached_property
-    def _names(self) -> dict[object, str]:
-        return {**short_names(self.rows)}
+    def verified(self) -> list[Row]:
+        return [row for row in self.timed if row.status == "verified"]
+
+    @cached_property
+    def _names(self) -> dict[Who, str]:
+        return short_names(self.rows)
 
     def name(self, row: Row) -> str:
         """The system's name, with its environment where it is here in several."""
         return self._names[who(row)]
 
 
-def counts(row: Row) -> bool:
-    return row.wall_s is not None and row.status in ("verified", "unverified")
-
-
-def make_panels(run: int, rows: Iterable[Row]) -> list[Panel]:
-    """In the order of the run's plan."""
-    found: dict[tuple[str, str, str, str], list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.group, []).append(row)
-    return [Panel(Group(run, *key), members) for key, members in found.items()]
+def make_panels(analysis: Analysis) -> list[Panel]:
+    """One for each group, in the order of the runs and their plans."""
+    members: dict[Group, list[Row]] = {}
+    for run, rows in enumerate(analysis.rows):
+        for row in rows:
+            members.setdefault(Group(run, *row.group), []).append(row)
+    return [Panel(found, members[found.group]) for found in analysis.groups]

@@ -7,7 +7,7 @@ import altair as alt
 from rnnbench.analysis.rows import Row
 from rnnbench.report import units
 from rnnbench.report.charts.axes import TIME_LABEL
-from rnnbench.report.charts.marks import ROWS, by_framework, finish, readable
+from rnnbench.report.charts.marks import ROWS, by_framework, finish, point, readable
 from rnnbench.report.charts.theme import GROUND, INK, Look
 from rnnbench.report.panel import Panel
 
@@ -51,11 +51,8 @@ def _datum(panel: Panel, row: Row) -> dict[str, Any]:
     wrong = row.status == "wrong"
     said = row.status if row.ratio is None or wrong else units.times(row.ratio)
     return {
+        **point(row),
         "name": panel.name(row),
-        "framework": row.framework,
-        "wall": row.wall_s,
-        "low": row.wall_low_s,
-        "high": row.wall_high_s,
         "wrong": wrong,
         "label": f"{units.seconds(row.wall_s)} · {said}{' ~' if row.noisy else ''}",
     }

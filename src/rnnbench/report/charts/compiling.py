@@ -46,7 +46,9 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     across: dict[str, Any] = {
         "scale": alt.Scale(type="log", domain=[left, right], nice=False),
         "axis": alt.Axis(
-            values=log_ticks(left, right), format=",~r", title="compile time, in batches of the same program run eagerly"
+            values=log_ticks(left, right),
+            format=",~r",
+            title="compile time, in batches of the same program run eagerly",
         ),
     }
     up: dict[str, Any] = {
@@ -57,13 +59,13 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     base = alt.Chart(ROWS).encode(x=x)
     share = alt.Y("share", type="quantitative", **up)
     label = base.mark_text(align="left", dx=10).encode(y=share, text=alt.Text("label", type="nominal"))
-    eager = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
-    above = eager.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
-        x=alt.XValue(0), text=alt.TextValue("above: slower than eager, never pays")
+    level = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
+    above = level.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
+        x=alt.value(0), text=alt.TextValue("above: slower than eager, never pays")
     )
     layers = [
         *_lines(left, right, bottom, across, up),
-        eager.mark_rule(color=INK.light, strokeWidth=1.2),
+        level.mark_rule(color=INK.light, strokeWidth=1.2),
         *readable(above),
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour

@@ -1,6 +1,15 @@
 """Where labels stand so that none covers another."""
 
+import math
+
 LINE = 13.0  # points between two labels
+
+
+def beside(values: list[float], low: float, high: float, height: float) -> list[float]:
+    """Values on a logarithmic axis, largest first -> where on it their labels stand, moved apart if need be."""
+    span = math.log(high / low)
+    wanted = [math.log(high / value) / span * height for value in values]  # points from the top
+    return [high * math.exp(-place / height * span) for place in spread(wanted, LINE, height)]
 
 
 def spread(wanted: list[float], least: float, height: float) -> list[float]:

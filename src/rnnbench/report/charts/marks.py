@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from rnnbench.analysis.rows import Row
 from rnnbench.report.charts.theme import GROUND, MUTED, Look
 
 Data = list[dict[str, Any]]
@@ -33,7 +34,43 @@ def readable(text: alt.Chart, colour: str = MUTED.light) -> list[alt.Chart]:
     return [halo, text]
 
 
-def finish(layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int) -> dict[str, Any]:
+def wall_of(row: Row) -> float:
+    assert row.wall_s is not None
+    return row.wall_s
+
+
+def point(row: Row) -> dict[str, Any]:
+    """What every drawing of a row's time needs."""
+    return {"framework": row.framework, "wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
+
+
+def series(
+    base: alt.Chart, up: dict[str, Any], *, detail: str, looks: dict[str, Look], rows: Iterable[Row]
+) -> list[alt.Chart]:
+    """Lines of times with a point, an interval and a label at each row; the labels stand at `place`."""
+    colours, shapes = by_framework((row.framework for row in rows), looks)
+    colour = alt.Color("framework", type="nominal", scale=colours)
+    wall = alt.Y("wall", type="quantitative", **up)
+    label = base.mark_text(align="left", dx=10).encode(
+        y=alt.Y("place", type="quantitative", **up), text=alt.Text("label", type="nominal")
+    )
+    return [
+        base.mark_line(strokeWidth=1.6, opacity=0.55).encode(
+            y=wall, color=colour, detail=alt.Detail(detail, type="nominal")
+        ),
+        base.mark_rule(strokeWidth=1.4).encode(
+            y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
+        ),
+        base.mark_point(filled=True, size=75, opacity=1).encode(
+            y=wall, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
+        ),
+        *readable(label),
+    ]
+
+
+def finish(
+    layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int
+) -> dict[str, Any]:
     """The specification. It is not checked against the schema here, which takes as long as drawing: tests do that."""
     chart = alt.layer(*layers).properties(
         width=width, height=height, title=alt.TitleParams(text=title, subtitle=subtitle)

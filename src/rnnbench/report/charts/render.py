@@ -1,21 +1,12 @@
 """From a specification to files. One SVG serves light and dark readers."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import vl_convert
 
 from rnnbench.report.charts.theme import CONFIG, dark_css
 
 PNG_SCALE = 2.0  # two pixels a point: sharp on paper and on dense screens
-
-
-class Chart(NamedTuple):
-    """One drawing: what it shows, its file's name without ending, and what it says to who cannot see it."""
-
-    kind: str
-    name: str
-    alt: str
-    svg: str
 
 
 def draw(spec: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ class Tone(NamedTuple):
 
 INK = Tone("#1f2328", "#e6edf3")
 MUTED = Tone("#59636e", "#9aa4af")
+LINE = Tone("#c4cbd2", "#4a525b")
 GRID = Tone("#dde2e7", "#30363d")
 GROUND = Tone("#ffffff", "#0d1117")
 LIMIT = Tone("#8c1d40", "#ff8fab")
@@ -52,7 +53,7 @@ class Look(NamedTuple):
 def looks(frameworks: Iterable[str]) -> dict[str, Look]:
     """Known frameworks look the same in every report; others take what is left, in order of their names."""
     names = sorted(set(frameworks))
-    free = [tone for tone in _OTHERS]
+    free = list(_OTHERS)
     found: dict[str, Look] = {}
     for index, name in enumerate(names):
         tone = _FRAMEWORKS.get(name) or free[0]
@@ -112,4 +113,3 @@ def dark_css(scope: str = "") -> str:
         for tone in TONES
         for attribute in ("fill", "stroke")
     )
-
