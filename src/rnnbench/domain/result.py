@@ -12,8 +12,11 @@ Verdict = Literal["verified", "wrong", "failed", "timeout"]
 Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """One block: so many batches took so many seconds, the device idle at both ends."""
+class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One block: so many batches took so many seconds, the device idle at both ends.
+
+    There are millions in a large run, and none can be part of a cycle: the collector need not look at them.
+    """
 
     batches: int
     seconds: float
