@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import compare, env, report, run, show, systems, verify, workloads
+from rnnbench.cli import compare, env, explain, report, run, show, systems, verify, workloads
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
