@@ -18,7 +18,7 @@ from rnnbench.store.run import Run
 from rnnbench.verify.small import small_version
 
 
-def write_run(folder: Path, cases: int, launches: int, samples: int) -> None:
+def write_run(folder: Path, cases: int, launches: int, samples: int, seed: int = 0) -> None:
     """Cases differ in their batch size, so that each system and phase has many workloads."""
     systems = {system.name: system for system in manifests()["pytorch"].system}
     environment = Environment(
@@ -47,7 +47,7 @@ def write_run(folder: Path, cases: int, launches: int, samples: int) -> None:
         environments={environment.id: environment}, cases=tuple(planned),
     )  # fmt: skip
     create_folder(folder, run)
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     encode = msgspec.json.Encoder().encode
     with (folder / RECORDS_FILE).open("wb") as file:
         for case in planned:

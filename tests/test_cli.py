@@ -236,7 +236,7 @@ def test_what_failed_is_not_tried_again_unless_asked(sabotage, call):
     systems = [HONEST, "sabotage/packed/raise"]
     call("run", *systems, *QUICKLY, "--no-verify", "--phase", "forward", "--launches", "2", "--out", "run")
     before = lines_of(sabotage / "run")
-    assert len(before) == 3  # the honest one twice, the other once
+    assert len(before) == 1 + 3  # the machine's limit, the honest one twice, the other once
     resumed = call("run", "--resume", "run")
     assert resumed.code == 0
     assert "timing: 0 launches" in resumed.err
@@ -250,14 +250,14 @@ def test_what_failed_is_not_tried_again_unless_asked(sabotage, call):
 def test_a_run_goes_on_with_what_is_missing(sabotage, call):
     call("run", HONEST, *QUICKLY, "--launches", "2", "--out", "run")
     whole = lines_of(sabotage / "run")
-    assert len(whole) == 2 + 4  # two verifications, two launches for each phase
+    assert len(whole) == 2 + 1 + 4  # two verifications, the machine's limit, two launches for each phase
     # as if it had been killed while it wrote the second launch
-    (sabotage / "run" / RECORDS_FILE).write_text("\n".join(whole[:3]) + "\n" + whole[3][:40])
+    (sabotage / "run" / RECORDS_FILE).write_text("\n".join(whole[:4]) + "\n" + whole[4][:40])
     answer = call("run", "--resume", "run")
     assert answer.code == 0
-    assert "line 4: " in answer.err
+    assert "line 5: " in answer.err
     assert "timing: 3 launches" in answer.err
-    assert lines_of(sabotage / "run")[:3] == whole[:3]
+    assert lines_of(sabotage / "run")[:4] == whole[:4]
     assert [(row["status"], row["launches"]) for row in call("show", "run", "--json").json] == [("verified", 2)] * 2
 
 

@@ -6,7 +6,7 @@ import pytest
 import rnnbench
 from jax_helpers import pool_threads, round_trip
 from rnnbench.domain.catalog import parse_workload
-from rnnbench.domain.result import Launch
+from rnnbench.domain.result import Launch, Limit
 from rnnbench.domain.workload import parameter_count
 from rnnbench.manifests import manifests
 from rnnbench.reference.inputs import make_batches, make_parameters
@@ -54,6 +54,27 @@ def test_a_run_records_versions_and_threads(jax):
     assert launch.threads == 1
     assert launch.versions["jax"] == manifests()["jax"].version
     assert set(launch.versions) == {"jax", "jaxlib", "optax", "python"}
+    (limit,) = [record for record in results.contents.records if isinstance(record, Limit)]
+    assert (limit.outcome, limit.reason, limit.threads) == ("ok", "", 1)
+    assert limit.flops_per_s > limit.bytes_per_s > 1e8
+    assert results.rows[0].limit_share > 0
+
+
+RATES = """
+framework.describe(job)
+rates = framework.rates(job)
+product, copy = rates["product"](64), rates["copy"](100)
+first, second = product(), copy()
+assert float(second.sum()) == -100
+rates["sync"]((first, copy()))
+answer = [str(first.dtype), list(first.shape), float(first.std()) > 0]
+"""
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_the_machines_limit_is_measured_with_products_in_the_jobs_precision(jax, tmp_path, precision, dtype):
+    job = job_for("jax/packed/jit-scan", TINY, tmp_path, precision=precision, threads=1)
+    assert run_snippet(jax, job, RATES) == [dtype, [64, 64], True]
 
 
 # cuDNN's place is taken by JAX's own reference of it, which reads the same flat weights on any device.

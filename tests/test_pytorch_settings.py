@@ -108,3 +108,27 @@ def test_every_granularity_has_as_many_parameters_as_the_workload_says(pytorch, 
     assert found == {granularity: parameter_count(shape, biases) for granularity, biases in BIASES.items()}
     declared = {system.granularity: system.biases for system in manifests()["pytorch"].system}
     assert declared == BIASES
+
+
+RATES = """
+import torch
+
+def made(precision):
+    framework.describe(dict(job, precision=precision))
+    rates = framework.rates(dict(job, precision=precision))
+    product, copy = rates["product"](64), rates["copy"](100)
+    results = product(), copy()
+    rates["sync"](results)
+    return [[str(one.dtype), list(one.shape), bool(one.float().std() > 0)] for one in results]
+
+answer = {precision: made(precision) for precision in ("fp32", "bf16")}
+"""
+
+
+def test_the_machines_limit_is_measured_with_products_in_the_jobs_precision_and_copies(pytorch, tmp_path):
+    found = run_snippet(pytorch, job_for(EAGER, TINY, tmp_path), RATES)
+    copied = ["torch.float32", [100], True]
+    assert found == {
+        "fp32": [["torch.float32", [64, 64], True], copied],
+        "bf16": [["torch.bfloat16", [64, 64], True], copied],
+    }

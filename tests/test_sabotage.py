@@ -3,6 +3,9 @@
 import pytest
 
 import rnnbench
+from rnnbench.domain.result import Launch, Limit
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.runner import continue_run
 from rnnbench.store.folder import read_folder
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
@@ -152,4 +155,34 @@ def test_no_worker_is_left_running(sabotage, system):
 def test_failed_rows_keep_the_end_of_their_log(sabotage):
     run(["raise"], verify=False)
     contents = read_folder(sabotage / "run")
-    assert all("second line" in record.traceback for record in contents.records)
+    launches = [record for record in contents.records if isinstance(record, Launch)]
+    assert len(launches) == 2
+    assert all("second line" in launch.traceback for launch in launches)
+
+
+LIMITS = {"limit-crash": "killed by SIGSEGV during build", "limit-raise": "RuntimeError: no product here"}
+
+
+@pytest.mark.parametrize("system", LIMITS)
+def test_a_limit_that_cannot_be_measured_has_its_reason_and_the_run_goes_on(sabotage, system):
+    results = run([system])
+    assert {status for status, _ in reasons(results, system).values()} == {"verified"}
+    assert {row.limit_share for row in results.rows} == {None}
+    assert [(one.outcome, one.reason) for one in limits(results.contents)] == [("failed", LIMITS[system])]
+    # An interrupted run that goes on does not try again, unless it is told to.
+    again = continue_run(sabotage / "run", Listener())
+    assert len(limits(again)) == 1
+    told = continue_run(sabotage / "run", Listener(), retry_failed=True)
+    assert len(limits(told)) == 2
+
+
+def test_a_framework_without_rates_is_left_out_and_asked_once(sabotage):
+    results = run(["honest"], verify=False)
+    (limit,) = limits(results.contents)
+    assert (limit.outcome, limit.products, limit.copies) == ("ok", (), ())
+    assert limit.reason == "Sabotage's folder offers no rates"
+    assert len(limits(continue_run(sabotage / "run", Listener(), retry_failed=True))) == 1
+
+
+def limits(contents):
+    return [record for record in contents.records if isinstance(record, Limit)]

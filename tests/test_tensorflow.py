@@ -65,6 +65,21 @@ def test_parameters_come_back_to_the_bit(tensorflow, system, tmp_path):
     assert answer == [True, True, True, True, parameter_count(parse_workload(SPEECH)), 1, "cpu", "cpu"]
 
 
+RATES = """
+framework.describe(job)
+rates = framework.rates(job)
+product, copy = rates["product"](64), rates["copy"](100)
+answer = [product().dtype.name, list(product().shape), list(copy().shape)]
+rates["sync"](copy())
+"""
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_the_machines_limit_is_measured_with_products_in_the_jobs_precision(tensorflow, tmp_path, precision, dtype):
+    job = job_for("tensorflow/packed/graph", LANGUAGE, tmp_path, precision=precision, threads=1)
+    assert run_snippet(tensorflow, job, RATES) == [dtype, [64, 64], [100]]
+
+
 def test_cudnn_and_tf32_are_declared_for_a_cpu():
     plan = rnnbench.make_plan(["tensorflow/*"], [LANGUAGE], device="cpu", precisions=["fp32", "tf32"])
     reasons = {(left.case.system, left.case.precision): left.reason for left in plan.left_out}

@@ -80,13 +80,16 @@ def test_parameters_lie_in_the_canonical_layout():
     assert both_ways["head.w"] == (640, 10)
 
 
-# Two operations for each weight and each step (the last-step head: each sequence).
+# The lengths of bi-ctc-long: evenly from 1000 down to 500, 32 of them.
+STEPS = 24_000
+# Two operations for each weight and each step (the last-step head: each sequence). Of the topmost layer of
+# bi-ce-long the head reads one step, which is the first that is run backwards.
 FORWARD = {
     "ptb-lm": 2 * 6400 * (1024 * (384 + 512 + 512) + 256 * 10001),
     "ce-short": 2 * (6400 * 1280 * 443 + 64 * 320 * 10),
     "ce-long": 2 * (32000 * 1280 * 443 + 32 * 320 * 10),
-    "bi-ce-long": 2 * (32000 * 2560 * (443 + 3 * 960) + 32 * 640 * 10),
-    "bi-ctc-long": 2 * 32000 * (2560 * (443 + 3 * 960) + 640 * 59),
+    "bi-ce-long": 2 * (32000 * 1280 * (2 * (443 + 2 * 960) + 960) + 32 * 1280 * 960 + 32 * 640 * 10),
+    "bi-ctc-long": 2 * STEPS * (2560 * (443 + 3 * 960) + 640 * 59),
 }
 # The gradient of the data, which nobody needs: one product less.
 SPARED = {
@@ -94,7 +97,7 @@ SPARED = {
     "ce-short": 2 * 6400 * 1280 * 123,
     "ce-long": 2 * 32000 * 1280 * 123,
     "bi-ce-long": 2 * 32000 * 2560 * 123,
-    "bi-ctc-long": 2 * 32000 * 2560 * 123,
+    "bi-ctc-long": 2 * STEPS * 2560 * 123,
 }
 
 
@@ -106,17 +109,22 @@ def test_operations_are_counted_as_by_hand():
     assert flops(CATALOG["ptb-lm"], "train") == 153_678_643_200
     assert flops(CATALOG["ce-short"], "forward") == 7_258_521_600
     assert flops(CATALOG["ce-short"], "train") == 19_760_332_800
-    assert flops(CATALOG["bi-ctc-long"], "train") == 1_620_418_560_000  # the design's 1.6 TFLOP
+    # The design's 1.6 TFLOP, were every sequence as long as the longest.
+    assert flops(parse_workload("bi-ctc-long[shortest=1000]"), "train") == 1_620_418_560_000
+    assert flops(CATALOG["bi-ctc-long"], "train") == 1_620_418_560_000 * STEPS // 32_000
 
 
 def test_bytes_are_counted_as_by_hand():
     # inputs + parameters + logits; training: inputs + targets + parameters and two moments, in and out
     assert compulsory_bytes(CATALOG["ce-short"], "forward") == 64 * 100 * 123 * 4 + 571_520 * 4 + 64 * 10 * 4
     assert compulsory_bytes(CATALOG["ce-short"], "train") == 64 * 100 * 123 * 4 + 64 * 8 + 571_520 * 24
-    assert compulsory_bytes(CATALOG["ptb-lm"], "forward") == 6400 * 8 + 5_295_249 * 4 + 6400 * 10001 * 4
     assert compulsory_bytes(CATALOG["ptb-lm"], "train") == 6400 * 8 + 6400 * 8 + 5_295_249 * 24
-    assert compulsory_bytes(CATALOG["bi-ctc-long"], "forward") == 57_515_520
-    assert compulsory_bytes(CATALOG["bi-ctc-long"], "train") == 221_086_720
+    assert compulsory_bytes(CATALOG["bi-ctc-long"], "train") == STEPS * 123 * 4 + 3200 * 8 + 8_554_880 * 24
+    # An embedding is not read as a whole; logits are as wide as the precision has them, beyond the end there are none.
+    words = (5_295_249 - 10001 * 128) * 4
+    assert compulsory_bytes(CATALOG["ptb-lm"], "forward") == 6400 * 8 + words + 6400 * 10001 * 4
+    assert compulsory_bytes(CATALOG["ptb-lm"], "forward", "bf16") == 6400 * 8 + words + 6400 * 10001 * 2
+    assert compulsory_bytes(CATALOG["bi-ctc-long"], "forward") == STEPS * 123 * 4 + 8_554_880 * 4 + STEPS * 59 * 4
 
 
 def test_lengths_are_spread_evenly_from_all_steps_to_the_shortest():

@@ -62,9 +62,7 @@ def error(found, expected):
 
 
 print("TensorFlow", tf.__version__)
-print("BlockLSTM,   registered gradient: relative error {:.1e}".format(
-    error(registered_gradient(loss_v1).numpy(), finite_differences(loss_v1))))  # fmt: skip
-print("BlockLSTMV2, registered gradient: relative error {:.1e}".format(
-    error(registered_gradient(loss_v2).numpy(), finite_differences(loss_v2))))  # fmt: skip
-print("BlockLSTMV2, BlockLSTMGradV2:     relative error {:.1e}".format(
-    error(kernel_gradient(w).numpy(), finite_differences(loss_v2))))  # fmt: skip
+first, second = finite_differences(loss_v1), finite_differences(loss_v2)
+print(f"BlockLSTM,   registered gradient: relative error {error(registered_gradient(loss_v1).numpy(), first):.1e}")
+print(f"BlockLSTMV2, registered gradient: relative error {error(registered_gradient(loss_v2).numpy(), second):.1e}")
+print(f"BlockLSTMV2, BlockLSTMGradV2:     relative error {error(kernel_gradient(w).numpy(), second):.1e}")

@@ -7,39 +7,35 @@ from pathlib import Path
 
 from rnnbench import __version__
 from rnnbench.domain.system import Manifest
+from rnnbench.manifests import manifests
 from rnnbench.paths import worker_package
 from rnnbench.store.run import Tool
 
 
 @lru_cache(maxsize=64)
-def source_hash(*folders: Path) -> str:
+def source_hash(*folders: Path, pattern: str = "**/*") -> str:
     """A short hash over every Python and TOML file of the folders: code that changed is another system."""
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(folder.rglob("*")):
+        for path in sorted(folder.glob(pattern)):
             if path.suffix in (".py", ".toml"):
                 digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def system_sources(manifest: Manifest) -> str:
-    """The hash of all that computes a framework's rows: its folder, those it uses, and the worker around them."""
+    """The hash of all that computes a framework's rows: its folder, those it uses, and the worker around them.
+
+    Not of other frameworks' folders: a row stays comparable when another framework is added or changed.
+    """
     worker = worker_package().resolve()
     used = [worker / "systems" / name for name in manifest.uses]
-    return "-".join((source_hash(manifest.path.resolve(), *used), _core_hash(worker)))
-
-
-@lru_cache(maxsize=4)
-def _core_hash(worker: Path) -> str:
-    """Of the worker's own modules: a framework's folder beside them is no part of another's rows."""
-    digest = hashlib.sha256()
-    for path in sorted(worker.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return f"{source_hash(worker, pattern='*')}-{source_hash(manifest.path.resolve(), *used)}"
 
 
 def describe_tool() -> Tool:
-    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()))
+    sources = {name: system_sources(manifest) for name, manifest in manifests().items()}
+    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()), sources=sources)
 
 
 def _revision() -> str:

@@ -14,17 +14,18 @@ def main():
         job = read_job()
         confine(job)
         # Only now NumPy: the threads it starts inherit the processors they may use.
-        from .loading import load_framework, load_inputs
+        from .limit import measure_limit
+        from .loading import load_framework
         from .measure import measure
         from .verification import verify
 
-        work = {"measure": measure, "verify": verify}[job["mode"]]
+        work = {"measure": measure, "verify": verify, "limit": measure_limit}[job["mode"]]
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
         hello = framework.describe(job)
         hello["versions"]["python"] = sys.version.split()[0]
         channel.send("hello", import_s=time.perf_counter() - start, **hello)
-        work(job, framework, load_inputs(job["inputs"]), channel)
+        work(job, framework, channel)
         channel.send("done")
     except KeyboardInterrupt:
         return 130

@@ -3,11 +3,12 @@
 import time
 
 from .clock import Runner, sample, warm_up
+from .loading import load_inputs
 from .memory import peak_host_bytes
 
 
-def measure(job, framework, inputs, channel):
-    parameters, batches = inputs
+def measure(job, framework, channel):
+    parameters, batches = load_inputs(job["inputs"])
     start = time.perf_counter()
     program = framework.build(job, parameters)
     channel.send(

@@ -10,6 +10,15 @@ A framework's folder is a package whose `__init__.py` has two functions:
 `build(job, parameters)`
     Returns a `Program` for the job, its parameters set to the arrays given.
 
+It may have a third, from which the machine's limit is measured; without it the framework is left out of that:
+
+`rates(job)`
+    Returns a dict of three functions made of the framework's own operators, on the job's device:
+    `product(size)` makes two square matrices of random numbers in the job's precision and returns a
+    function that multiplies them once; `copy(count)` makes an array of so many 32-bit floats and returns a
+    function that reads it all and writes as much, into memory it has already; both return a handle and do
+    not wait. `sync(handle)` waits. Nothing is timed there: `limit.py` does that. None: not for this job.
+
 Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
 `targets`, and `lengths` where they vary. Parameters and gradients are dicts in the canonical layout:
 `embedding [V,E]`, `layer{l}.{fwd|bwd}.w [in,4H]`, `.u [H,4H]`, `.b [4H]`, `head.w [in,C]`, `head.b [C]`,

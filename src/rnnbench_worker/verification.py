@@ -8,9 +8,11 @@ import os
 
 import numpy as np
 
+from .loading import load_inputs
 
-def verify(job, framework, inputs, channel):
-    parameters, batches = inputs
+
+def verify(job, framework, channel):
+    parameters, batches = load_inputs(job["inputs"])
     for phase in job["phases"]:
         program = framework.build(dict(job, phase=phase), parameters)
         channel.send("built", seconds=0.0, parameters=int(program.parameter_count()), device=program.device)

@@ -12,3 +12,9 @@ def build(job, parameters):
     from .broken import SYSTEMS
 
     return SYSTEMS[job["execution"]](job, parameters)
+
+
+def rates(job):
+    from .broken import RATES
+
+    return RATES.get(job["execution"])

@@ -170,4 +170,18 @@ SYSTEMS = {
     "elsewhere": Elsewhere,
     "more-threads": Honest,
     "raise": Raise,
+    "limit-crash": Honest,
+    "limit-raise": Honest,
 }
+
+
+def crashing_product(size):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def raising_product(size):
+    raise RuntimeError("no product here")
+
+
+#: Honest otherwise: only the machine's limit cannot be measured with them.
+RATES = {"limit-crash": {"product": crashing_product}, "limit-raise": {"product": raising_product}}

@@ -6,9 +6,13 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from rnnbench.analysis.limit import find_peaks, least_time, share
+from rnnbench.analysis.standing import Standing, find_standing
 from rnnbench.domain.case import Case
-from rnnbench.domain.result import Launch, Status, Verification
-from rnnbench.stats.bootstrap import Floats, Series, interval, ratio, replicates, wall_time
+from rnnbench.domain.result import Launch, Status
+from rnnbench.domain.system import Device, Precision
+from rnnbench.domain.workload import Phase
+from rnnbench.stats.bootstrap import Floats, Interval, Series, interval, ratio, replicates, wall_time
 from rnnbench.store.folder import Contents
 from rnnbench.store.run import Run
 
@@ -21,9 +25,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     framework: str
     granularity: str
     execution: str
-    phase: str
-    device: str
-    precision: str
+    phase: Phase
+    device: Device
+    precision: Precision
     environment: str
     status: Status
     reason: str = ""
@@ -32,6 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wall_high_s: float | None = None
     elapsed_s: float | None = None
     batches: int | None = None
+    batch: int | None = None  # sequences in one
     sequences_per_s: float | None = None
     ratio: float | None = None  # to the best verified row of the same group
     ratio_low: float | None = None
@@ -41,6 +46,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     build_s: float | None = None
     first_call_s: float | None = None
     warm_up_s: float | None = None  # first call and all batches until steady: some compile in the second call
+    compile_s: float | None = None  # the warm-up beyond what as many steady batches take
+    limit_s: float | None = None  # the least time the machine needs for the batch's work
+    limit_share: float | None = None  # limit over wall
+    limit_share_low: float | None = None
+    limit_share_high: float | None = None
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     parameter_count: int | None = None
@@ -55,49 +65,45 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     seed_label: str = ""
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> tuple[str, Phase, Device, Precision]:
         return (self.workload, self.phase, self.device, self.precision)
 
 
-class _Measured(msgspec.Struct):
+class Measured(msgspec.Struct):
+    """A row with the bootstrap's replicates of its wall time, for whoever compares it with another."""
+
     row: Row
-    draws: Floats | None
+    draws: Floats | None  # None: it has no time
+
+    @property
+    def wall(self) -> Interval:
+        assert self.row.wall_low_s is not None
+        assert self.row.wall_s is not None
+        assert self.row.wall_high_s is not None
+        return Interval(self.row.wall_low_s, self.row.wall_s, self.row.wall_high_s)
 
 
 def make_rows(contents: Contents) -> list[Row]:
-    """Rows in the plan's order, the unsupported ones last within it."""
-    launches = _by_case(record for record in contents.records if isinstance(record, Launch))
-    proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
+    """Rows in the plan's order, the unsupported ones last."""
+    return [one.row for one in measure_rows(contents)]
+
+
+def measure_rows(contents: Contents) -> list[Measured]:
+    """The same rows, with their replicates."""
     run = contents.run
-    measured = [
-        _measure(run, case, launches.get(case.key, {}), proofs.get(_proof_key(case, run.proved_on[case.workload])))
-        for case in run.cases
-    ]
-    rows = _with_ratios(measured)
-    rows += [_blank(run, left.case, "unsupported", left.reason) for left in run.left_out]
-    return rows
+    measured = [_measure(run, standing) for standing in find_standing(contents)]
+    measured = _with_limits(contents, _with_ratios(measured))
+    unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
+    return measured + [Measured(row, None) for row in unsupported]
 
 
-def _by_case(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
-    """case -> round -> attempts in the order they were made."""
-    found: dict[str, dict[int, list[Launch]]] = {}
-    for launch in records:
-        found.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
-    return found
-
-
-def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
-    return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
-
-
-def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verification | None) -> _Measured:
-    chosen = [_standing(rounds[number]) for number in sorted(rounds)]
-    failure = next((launch for launch in chosen if launch.outcome != "ok"), None)
-    if not chosen:
-        return _Measured(_blank(run, case, "unverified", "not measured yet"), None)
-    if failure is not None:
-        row = _blank(run, case, "timeout" if failure.outcome == "timeout" else "failed", failure.reason)
-        return _Measured(msgspec.structs.replace(row, stage=failure.stage, log_tail=failure.log_tail), None)
+def _measure(run: Run, standing: Standing) -> Measured:
+    case, chosen, proof = standing.case, standing.launches, standing.proof
+    blank = _blank(run, case, *standing.judgement)
+    if not standing.measured:
+        failure = standing.failure
+        fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
+        return Measured(msgspec.structs.replace(blank, **fields), None)
     series = [
         Series(
             np.array([sample.batches for sample in launch.samples], np.float64),
@@ -107,11 +113,10 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
     ]
     draws = replicates(series)
     wall = interval(wall_time(series), draws)
-    status, reason = _judgement(proof)
     worst = proof.worst if proof else None
     batches = sum(launch.batches for launch in chosen)
     row = msgspec.structs.replace(
-        _blank(run, case, status, reason),
+        blank,
         wall_s=wall.estimate,
         wall_low_s=wall.low,
         wall_high_s=wall.high,
@@ -126,58 +131,65 @@ def _measure(run: Run, case: Case, rounds: dict[int, list[Launch]], proof: Verif
         peak_device_bytes=_largest(launch.peak_device_bytes for launch in chosen),
         parameter_count=chosen[-1].parameter_count,
         threads=chosen[-1].threads,
+        compile_s=_median(_beyond_steady(launch, wall.estimate) for launch in chosen),
         launches=len(chosen),
         noisy=any(launch.noisy for launch in chosen),
         worst_error=worst.error if worst else None,
         worst_quantity=worst.quantity if worst else "",
     )
-    return _Measured(row, draws)
+    return Measured(row, draws)
 
 
-def _standing(made: list[Launch]) -> Launch:
-    """The last attempt of a round stands for it, but of those that worked a quiet one is preferred."""
-    quiet = [launch for launch in made if launch.outcome == "ok" and not launch.noisy]
-    return quiet[-1] if made[-1].outcome == "ok" and quiet else made[-1]
+def _beyond_steady(launch: Launch, wall_s: float) -> float | None:
+    """Seconds of the first call and the warm-up that were not batches: tracing, compiling, filling caches."""
+    if launch.first_call_s is None:
+        return None
+    return max(0.0, launch.first_call_s + launch.warm_seconds - (1 + launch.warm_batches) * wall_s)
 
 
-def _judgement(proof: Verification | None) -> tuple[Status, str]:
-    if proof is None:
-        return "unverified", "not verified in this run"
-    if proof.verdict == "verified":
-        return "verified", ""
-    if proof.verdict == "wrong":
-        return "wrong", proof.reason
-    return "unverified", f"its verification ended as {proof.verdict}: {proof.reason}"
-
-
-def _with_ratios(measured: list[_Measured]) -> list[Row]:
+def _with_ratios(measured: list[Measured]) -> list[Measured]:
     """Only a verified row is ever best, and only the best is a baseline."""
-    best: dict[tuple[str, str, str, str], _Measured] = {}
+    best: dict[tuple[str, str, str, str], Measured] = {}
     for one in measured:
         if one.row.status == "verified" and one.row.wall_s is not None:
             rival = best.get(one.row.group)
             if rival is None or rival.row.wall_s is None or one.row.wall_s < rival.row.wall_s:
                 best[one.row.group] = one
-    rows: list[Row] = []
+    compared: list[Measured] = []
     for one in measured:
         base = best.get(one.row.group)
         if one.draws is None or base is None or base.draws is None:
-            rows.append(one.row)
+            compared.append(one)
             continue
-        assert one.row.wall_s is not None
-        assert base.row.wall_s is not None
-        against = ratio(one.row.wall_s, one.draws, base.row.wall_s, base.draws)
         is_best = one is base
-        rows.append(
-            msgspec.structs.replace(
-                one.row,
-                ratio=against.estimate,
-                ratio_low=1.0 if is_best else against.low,
-                ratio_high=1.0 if is_best else against.high,
-                best=is_best,
-            )
+        against = ratio(one.wall.estimate, one.draws, base.wall.estimate, base.draws)
+        row = msgspec.structs.replace(
+            one.row,
+            ratio=against.estimate,
+            ratio_low=1.0 if is_best else against.low,
+            ratio_high=1.0 if is_best else against.high,
+            best=is_best,
         )
-    return rows
+        compared.append(Measured(row, one.draws))
+    return compared
+
+
+def _with_limits(contents: Contents, measured: list[Measured]) -> list[Measured]:
+    """Beside every time, the least the machine needs; nothing where its rates were not measured."""
+    peaks = find_peaks(contents.records)
+    limited: list[Measured] = []
+    for case, one in zip(contents.run.cases, measured, strict=True):
+        peak = peaks.get((case.device, case.precision))
+        if peak is None or one.draws is None:
+            limited.append(one)
+            continue
+        least = least_time(contents.run.workloads[case.workload], case.phase, case.precision, peak)
+        low, estimate, high = share(least, one.wall)
+        row = msgspec.structs.replace(
+            one.row, limit_s=least.seconds, limit_share=estimate, limit_share_low=low, limit_share_high=high
+        )
+        limited.append(Measured(row, one.draws))
+    return limited
 
 
 def _blank(run: Run, case: Case, status: Status, reason: str) -> Row:
@@ -194,6 +206,7 @@ def _blank(run: Run, case: Case, status: Status, reason: str) -> Row:
         environment=case.environment,
         status=status,
         reason=reason,
+        batch=run.workloads[case.workload].batch,
         description=system.description,
         seed_label=system.seed,
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import env, run, show, systems, verify, workloads
+from rnnbench.cli import compare, env, explain, report, run, show, systems, verify, workloads
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -23,6 +23,9 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("explain")(explain.explain)
+app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("systems")(systems.systems)
 app.command("workloads")(workloads.workloads)
@@ -50,6 +53,7 @@ def about(
       rnnbench systems                                     what can be run
       rnnbench run 'pytorch/*/eager' -w ce-short           time some of it
       rnnbench show runs/2026-11-15-101500                 print the tables again
+      rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
     """
 

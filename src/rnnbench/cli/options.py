@@ -53,6 +53,20 @@ def at_least(value: float, least: float, option: str) -> None:
         raise UserError(f"{option} is {value:g}", f"it must be at least {least:g}")
 
 
+def percent(text: str, option: str) -> float:
+    """`5%` as 0.05. The sign is asked for: 0.05 might be either."""
+    from rnnbench.errors import UserError
+
+    number, sign, rest = text.partition("%")
+    try:
+        value = float(number) / 100
+    except ValueError:
+        value = -1.0
+    if not sign or rest or not 0 <= value < 10:
+        raise UserError(f"{option} is '{text}'", "write it like 5%")
+    return value
+
+
 def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workload, ...]":
     """The workloads named, from the catalogue and the user's file; all of the file's where none is named."""
     from rnnbench.domain.catalog import CATALOG, load_workloads, parse_workload

@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from rnnbench.domain.case import Case
-from rnnbench.domain.result import Launch, Verification
+from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
 from rnnbench.report import units
 
@@ -62,6 +62,20 @@ class Progress(Listener):
         workload = case.workload.partition("[")[0]
         name = f"{case.system} {workload} {case.phase} {case.device} {case.precision}"
         self._result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{kept}")
+
+    def limiting(self, total: int) -> None:
+        if total:
+            self.note("measuring what the machine can do: matrix products and copies")
+        self._begin(total, "")
+
+    def limited(self, limit: Limit) -> None:
+        name = f"{limit.environment} {limit.device} {limit.precision}"
+        if limit.outcome != "ok" or not limit.products:
+            what = f"{limit.outcome}: {limit.reason}" if limit.outcome != "ok" else limit.reason
+        else:
+            what = f"{units.rate(limit.flops_per_s, 'FLOP')}, {units.rate(limit.bytes_per_s, 'B')}"
+            what += ", noisy" if limit.noisy else ""
+        self._result(limit.outcome, f"{name}: {what}")
 
     def measuring(self, total: int) -> None:
         self.note(f"timing: {total} launches")

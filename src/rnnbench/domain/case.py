@@ -12,7 +12,7 @@ Timing = Literal["throughput", "latency"]
 Effort = Literal["quick", "standard", "thorough"]
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """workload × system × phase × device × precision × environment, each by its name."""
 
     workload: str

@@ -1,24 +1,29 @@
-"""What came of a case: launches with their raw samples, and verifications with their figures."""
+"""What came of a run: launches with their raw samples, verifications with their figures, the machine's limits.
+
+There are millions of samples in a large run, and nothing here can be part of a cycle: with `gc=False` the
+collector does not look through them again and again while a run is read.
+"""
 
 from typing import Literal
 
 import msgspec
 
 from rnnbench.domain.case import Case
+from rnnbench.domain.system import Device, Precision
 
 Outcome = Literal["ok", "failed", "timeout"]
 Verdict = Literal["verified", "wrong", "failed", "timeout"]
 Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True):
+class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One block: so many batches took so many seconds, the device idle at both ends."""
 
     batches: int
     seconds: float
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="launch"):
+class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="launch"):
     """One worker process that timed one case."""
 
     case: Case
@@ -57,7 +62,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="l
         return sum(sample.batches for sample in self.samples)
 
 
-class Figure(msgspec.Struct, frozen=True):
+class Figure(msgspec.Struct, frozen=True, gc=False):
     """One compared quantity: its relative L2 error, and the most it may be."""
 
     quantity: str
@@ -78,7 +83,7 @@ class Figure(msgspec.Struct, frozen=True):
         return f"{self.quantity}: {error} (tolerance {self.tolerance:.2g})"
 
 
-class Verification(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="verification"):
+class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="verification"):
     """One system proved, or not, on the small version of a workload. `case.workload` is the small one."""
 
     case: Case
@@ -96,4 +101,43 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
         return max(self.figures, key=lambda figure: figure.excess, default=None)
 
 
-Record = Launch | Verification
+class Timed(msgspec.Struct, frozen=True, array_like=True):
+    """So many operations, or bytes, took so many seconds."""
+
+    amount: int
+    seconds: float
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="limit"):
+    """What the machine does at best, seen from one environment on one device in one precision."""
+
+    environment: str
+    device: Device
+    precision: Precision
+    started: str  # UTC, ISO 8601
+    outcome: Outcome
+    reason: str = ""
+    stage: str = ""
+    products: tuple[Timed, ...] = ()  # floating-point operations of square matrix products of several sizes
+    copies: tuple[Timed, ...] = ()  # bytes read and written
+    versions: dict[str, str] = {}
+    device_name: str = ""
+    threads: int | None = None
+    noisy: bool = False  # the machine was busy: it can do better than this
+    traceback: str = ""
+    log_tail: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.environment, self.device, self.precision)
+
+    @property
+    def flops_per_s(self) -> float | None:
+        return max((one.amount / one.seconds for one in self.products), default=None)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        return max((one.amount / one.seconds for one in self.copies), default=None)
+
+
+Record = Launch | Verification | Limit

@@ -93,38 +93,43 @@ def lengths(workload: Workload) -> list[int]:
 
 
 def flops(workload: Workload, phase: Phase) -> int:
-    """Floating-point operations of the matrix products in one batch, counted over batch × steps.
+    """Floating-point operations of the matrix products that one batch cannot do without.
 
-    Element-wise work is left out: it is a few thousandths of the products at these widths. Training
-    adds two products of the same size for each forward one, the gradients of weight and of input;
-    real-valued data needs no gradient, so there the first layer's input product adds only one.
-    Padded steps count (`bi-ctc-long`): a row that skips them does less work than this.
+    Element-wise work is left out: it is a few thousandths of the products at these widths. Padded steps
+    do not count, nor do steps whose outputs nobody reads: before a head on the last step the topmost
+    layer has one step to go backwards in time. Training adds two products of the same size for each
+    forward one, the gradients of weight and of input; real-valued data needs no gradient, so there the
+    first layer's input product adds only one.
     """
-    cells = workload.batch * workload.steps
-    gates = 4 * workload.hidden * len(workload.directions)
-    recurrent = sum(layer_input(workload, layer) + workload.hidden for layer in range(workload.layers))
+    cells = sum(lengths(workload))
     head_cells = cells if workload.head_on == "every-step" else workload.batch
-    head = layer_input(workload, workload.layers) * workload.classes * head_cells
-    forward = 2 * (recurrent * gates * cells + head)
-    if phase == "forward":
-        return forward
-    not_needed = 0 if workload.vocabulary else 2 * workload.features * gates * cells
-    return 3 * forward - not_needed
+    forward = 2 * layer_input(workload, workload.layers) * workload.classes * head_cells
+    of_data = 0
+    for layer in range(workload.layers):
+        for direction in workload.directions:
+            top = layer == workload.layers - 1
+            needed = head_cells if top and direction == "bwd" else cells
+            gates = 2 * 4 * workload.hidden * needed
+            forward += gates * (layer_input(workload, layer) + workload.hidden)
+            of_data += gates * layer_input(workload, layer) if layer == 0 and not workload.vocabulary else 0
+    return forward if phase == "forward" else 3 * forward - of_data
 
 
-def compulsory_bytes(workload: Workload, phase: Phase) -> int:
+def compulsory_bytes(workload: Workload, phase: Phase, precision: str = "fp32") -> int:
     """The fewest bytes one batch must move through memory, had the machine an unlimited cache.
 
-    Forward: parameters and inputs read, logits written. Training: inputs and targets read;
-    parameters and Adam's two moments read and written. Activations need not leave the cache.
+    Forward: inputs and parameters read, logits written (in bf16 they are half as wide). Of an embedding
+    only the rows that occur are read, which may be few: it is left out. Training: inputs and targets
+    read; parameters and Adam's two moments read and written. Activations need not leave the cache.
     """
-    cells = workload.batch * workload.steps
+    cells = sum(lengths(workload))
     inputs = cells * (ID_BYTES if workload.vocabulary else FLOAT_BYTES * workload.features)
     parameters = FLOAT_BYTES * parameter_count(workload)
-    if phase == "forward":
-        head_cells = cells if workload.head_on == "every-step" else workload.batch
-        return inputs + parameters + FLOAT_BYTES * head_cells * workload.classes
-    return inputs + ID_BYTES * math.prod(target_shape(workload)) + 6 * parameters
+    if phase == "train":
+        return inputs + ID_BYTES * math.prod(target_shape(workload)) + 6 * parameters
+    head_cells = cells if workload.head_on == "every-step" else workload.batch
+    logits = head_cells * workload.classes * (FLOAT_BYTES // 2 if precision == "bf16" else FLOAT_BYTES)
+    return inputs + parameters - FLOAT_BYTES * workload.vocabulary * workload.embedding + logits
 
 
 def target_shape(workload: Workload) -> Shape:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from rnnbench.domain.result import Sample
+from rnnbench.domain.result import Sample, Timed
 from rnnbench.domain.workload import Phase
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -46,6 +46,15 @@ class Memory(msgspec.Struct, tag_field="event", tag="memory"):
     device: int | None = None
 
 
+class Rates(msgspec.Struct, tag_field="event", tag="rates"):
+    products: Annotated[tuple[Timed, ...], msgspec.Meta(min_length=1)]
+    copies: Annotated[tuple[Timed, ...], msgspec.Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if any(one.amount < 1 or not 0 < one.seconds < float("inf") for one in (*self.products, *self.copies)):
+            raise ValueError("a rate of nothing, or in no time")
+
+
 class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     phase: Phase
     path: str
@@ -61,7 +70,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Arrays | Done | Failed
+Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Done | Failed
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -72,6 +81,7 @@ STAGES: dict[type[Event] | None, str] = {
     Warm: "sampling",
     Samples: "memory",
     Memory: "end",
+    Rates: "end",
     Arrays: "next phase",
     Done: "end",
     Failed: "end",

@@ -1,7 +1,7 @@
 """Who wants to know how a run is going. The default is deaf; the terminal's is in `cli/progress.py`."""
 
 from rnnbench.domain.case import Case
-from rnnbench.domain.result import Launch, Verification
+from rnnbench.domain.result import Launch, Limit, Verification
 
 
 class Listener:
@@ -15,6 +15,12 @@ class Listener:
 
     def verified(self, verification: Verification) -> None:
         """One verification has ended."""
+
+    def limiting(self, total: int) -> None:
+        """The machine's limit is measured, with so many launches."""
+
+    def limited(self, limit: Limit) -> None:
+        """One of them has ended and is stored."""
 
     def measuring(self, total: int) -> None:
         """Timing begins, with so many launches to come."""

@@ -1,4 +1,4 @@
-"""A whole run: environments, verification, launches in rounds, each result stored as it comes."""
+"""A whole run: environments, verification, the machine's limit, launches in rounds, each stored as it comes."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from rnnbench.environments.environment import fingerprint
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.errors import UserError
 from rnnbench.launch.launcher import launch_case
+from rnnbench.launch.limits import launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.schedule import count_launches, run_schedule
@@ -70,6 +71,7 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
         _require_unchanged(run, listener)
     if run.method.verify:
         _verify(folder, contents, listener, retry_failed)
+    _limits(folder, contents, listener, retry_failed)
     launches = [record for record in contents.records if isinstance(record, Launch)]
     if retry_failed:
         launches = [launch for launch in launches if launch.outcome == "ok"]
@@ -134,6 +136,24 @@ def _verify(folder: Path, contents: Contents, listener: Listener, retry_failed: 
         listener.verified(verification)
 
     prove(proofs, run.method, verification_jobs(run.cases), on_result)
+
+
+def _limits(folder: Path, contents: Contents, listener: Listener, retry_failed: bool) -> None:
+    """Once for each environment, device and precision; one that fails leaves its reason and nothing else."""
+    run = contents.run
+    needed = limits_needed(run.cases, contents.records, retry_failed)
+    listener.limiting(len(needed))
+    for case in needed:
+        limit = launch_limit(
+            case,
+            run.workloads[case.workload],
+            run.systems[case.system],
+            manifests()[case.framework],
+            run.environments[case.environment],
+            run.method,
+        )
+        append(folder, limit)
+        listener.limited(limit)
 
 
 def _inputs(run: Run, case: Case, place: Path) -> Path:

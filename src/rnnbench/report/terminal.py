@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from rnnbench.analysis.rows import Row
 from rnnbench.report import units
+from rnnbench.report.lines import above_the_line, below_the_line
 from rnnbench.report.table import RULE, Column, render
 from rnnbench.store.folder import Contents
 
@@ -67,11 +68,7 @@ def _header(contents: Contents) -> str:
 
 def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row], several: bool) -> str:
     workload, phase, device, precision = key
-    good = [row for row in rows if row.status in ("verified", "unverified") and row.wall_s is not None]
-    below = [row for row in rows if not (row.status in ("verified", "unverified") and row.wall_s is not None)]
-    good.sort(key=lambda row: row.wall_s or 0.0)
-    order = ("wrong", "failed", "timeout", "unverified", "unsupported")
-    below.sort(key=lambda row: order.index(row.status))
+    good, below = above_the_line(rows), below_the_line(rows)
     lines: list[list[str] | None] = [_cells(row, several) for row in good]
     if below:
         if good:

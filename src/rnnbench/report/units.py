@@ -1,10 +1,14 @@
 """Numbers as people read them: three figures and a unit."""
 
+import math
+
 
 def seconds(value: float | None) -> str:
     """`312 ms`, `1.52 s`, `48.1 µs`; a dash for what was not measured."""
     if value is None:
         return "–"
+    if value == 0:
+        return "0 s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= scale or unit == "µs":
             return f"{figures(value / scale)} {unit}"
@@ -31,6 +35,16 @@ def size(value: int | None) -> str:
     raise AssertionError("unreachable")
 
 
+def rate(value: float | None, of: str) -> str:
+    """`98.2 GFLOP/s`, `1.20 TB/s`."""
+    if value is None:
+        return "–"
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale or prefix == "M":
+            return f"{figures(value / scale)} {prefix}{of}/s"
+    raise AssertionError("unreachable")
+
+
 def times(value: float | None) -> str:
     """A ratio: `1.00×`."""
     return "–" if value is None else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
@@ -44,6 +58,21 @@ def figures(value: float) -> str:
     if magnitude >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}"
+
+
+def precise(value: float | None) -> str:
+    """Six figures and at least four decimals, no exponent: for tables whose numbers are calculated with."""
+    if value is None:
+        return ""
+    decimals = 4 if value == 0 else max(4, 5 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def share(value: float | None) -> str:
+    """A part of 1: `38 %`."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f} %"
 
 
 def duration(value: float) -> str:

@@ -75,6 +75,11 @@ def interval(estimate: float, draws: Floats) -> Interval:
 
 def ratio(estimate: float, draws: Floats, base_estimate: float, base_draws: Floats) -> Interval:
     """How many times as long as the base; the two were measured independently of each other."""
-    # Both sides' replicates come from the same random numbers: pair them out of step.
-    shifted = np.roll(base_draws, REPLICATES // 2 + 1)
-    return interval(estimate / base_estimate, draws / shifted)
+    above, below = independent(draws, base_draws)
+    return interval(estimate / base_estimate, above / below)
+
+
+def independent(*rows: Floats) -> list[Floats]:
+    """Replicates of several rows, to be combined: they come from the same random numbers, so put them out of step."""
+    step = REPLICATES // len(rows) + 1
+    return [np.roll(draws, index * step) for index, draws in enumerate(rows)]

@@ -17,6 +17,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     revision: str = ""  # of its git checkout, with `+` when files were changed
     worker: str = ""  # hash of the worker package's source
+    sources: dict[str, str] = {}  # framework -> hash of the code that computes its rows
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

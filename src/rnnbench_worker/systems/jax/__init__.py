@@ -2,11 +2,14 @@
 
 from .cells import GRANULARITIES
 from .executions import EXECUTIONS
+from .limit import rates
 from .network import Network
 from .precision import product_for
 from .program import JaxProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack
+
+__all__ = ["build", "describe", "rates"]
 
 
 def describe(job):

@@ -2,10 +2,13 @@
 
 from .cudagraph import GraphProgram
 from .executions import EXECUTIONS, direction_for
+from .limit import rates
 from .network import Network, assign
 from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
+
+__all__ = ["build", "describe", "rates"]
 
 
 def describe(job):

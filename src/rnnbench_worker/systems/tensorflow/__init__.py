@@ -1,10 +1,13 @@
 """TensorFlow: a stack per granularity, a loop and a compiler per execution, composed into functions over variables."""
 
 from .executions import EXECUTIONS
+from .limit import rates
 from .network import Network
 from .program import TensorFlowProgram
 from .settings import apply_settings, describe_device
 from .stacks import make_stack
+
+__all__ = ["build", "describe", "rates"]
 
 
 def describe(job):

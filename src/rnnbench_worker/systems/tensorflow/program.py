@@ -7,7 +7,7 @@ from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1
 
 from .adam import Adam
-from .settings import device_of
+from .settings import device_of, place_of
 
 
 class TensorFlowProgram(Program):
@@ -16,7 +16,8 @@ class TensorFlowProgram(Program):
     def __init__(self, job, network, compiled, parameters):
         self._workload = job["workload"]
         self._network = network
-        self._place = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
+        self._cuda = job["device"] == "cuda"
+        self._place = place_of(job)
         with tf.device(self._place):
             self._variables = tf.nest.map_structure(tf.Variable, network.own(parameters))
             self._flat = tf.nest.flatten(self._variables)
@@ -58,7 +59,7 @@ class TensorFlowProgram(Program):
 
     def sync(self, handle):
         # On a CPU a call returns when it is done; a GPU is asked.
-        if self._place == "/GPU:0":
+        if self._cuda:
             tf.test.experimental.sync_devices()
 
     # --- reading back ---
@@ -90,4 +91,4 @@ class TensorFlowProgram(Program):
         return sum(int(tf.size(variable)) for variable in self._flat)
 
     def peak_device_bytes(self):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"] if self._place == "/GPU:0" else None
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] if self._cuda else None

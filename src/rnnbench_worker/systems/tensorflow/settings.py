@@ -40,6 +40,11 @@ def describe_device(job):
     }
 
 
+def place_of(job):
+    """The device in TensorFlow's words."""
+    return "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
+
+
 def device_of(variable):
     """Where a variable really is, in the job's words."""
     return "cuda" if "GPU" in variable.device.upper() else "cpu"

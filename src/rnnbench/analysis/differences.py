@@ -1,0 +1,138 @@
+"""What else than the time differs between two runs of a case: what stops a verdict, and what is only noted.
+
+A ratio says something about one thing only when everything else is the same. What may differ because it
+is the very thing compared (a framework's version, a machine) has to be said.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from rnnbench.domain.case import Case
+from rnnbench.machine import Machine
+from rnnbench.store.run import Run
+
+Kind = Literal["workload", "method", "machine", "environment", "source"]
+
+#: What a comparison may go across, when asked to. Two workloads are never compared.
+CROSSABLE: dict[Kind, str] = {
+    "environment": "versions of the framework, of Python, of anything installed beside them",
+    "source": "the code of the worker or of the framework's folder",
+    "machine": "processor or GPU",
+    "method": "protocol, timing, threads, flushing of denormals",
+}
+
+_METHOD = ("protocol", "timing", "threads", "flush_denormals")
+_SHOWN = 4  # of the distributions that differ
+
+
+class Difference(msgspec.Struct, frozen=True):
+    kind: Kind
+    what: str  # `torch 2.9.1 → 2.13.0`
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}"
+
+
+class Differences:
+    """Between run A and run B; asked for thousands of cases, it looks at each thing once."""
+
+    def __init__(self, a: Run, b: Run) -> None:
+        self._a, self._b = a, b
+        self._workload: Callable[[str], tuple[Difference, ...]] = lru_cache(None)(self._find_workload)
+        self._machine: Callable[[str], tuple[Difference, ...]] = lru_cache(None)(self._find_machine)
+        self._environment: Callable[[str, str], tuple[Difference, ...]] = lru_cache(None)(self._find_environment)
+        self._source: Callable[[str, str], tuple[Difference, ...]] = lru_cache(None)(self._find_source)
+        self._method = tuple(_named("method", _changes(a.method, b.method, _METHOD)))
+
+    def between(self, a: Case, b: Case) -> tuple[Difference, ...]:
+        """Of one case, which may be in two environments."""
+        return (
+            *self._workload(a.workload),
+            *self._method,
+            *self._machine(a.device),
+            *self._environment(a.environment, b.environment),
+            *self._source(a.framework, a.system),
+        )
+
+    def notes(self) -> list[str]:
+        """What is worth knowing but stops nothing."""
+        a, b = self._a, self._b
+        machine = _changes(a.machine, b.machine, ("system", "kernel"))
+        drivers = [", ".join(sorted({gpu.driver for gpu in run.machine.gpus})) for run in (a, b)]
+        method = _changes(a.method, b.method, ("effort", "launches", "seed", "cpus"))
+        tools = [f"{run.tool.version} {run.tool.revision}".strip() for run in (a, b)]
+        return [
+            *machine,
+            *([f"GPU driver {drivers[0]} → {drivers[1]}"] if all(drivers) and drivers[0] != drivers[1] else []),
+            *method,
+            *([f"rnnbench {tools[0]} → {tools[1]}"] if tools[0] != tools[1] else []),
+        ]
+
+    def _find_workload(self, name: str) -> tuple[Difference, ...]:
+        a, b = self._a.workloads[name], self._b.workloads[name]
+        fields = [field for field in a.__struct_fields__ if field not in ("name", "origin")]
+        found = list(_changes(a, b, fields))
+        if a.vocabulary and bool(self._a.data) != bool(self._b.data):
+            words = ["the Penn Treebank" if run.data else "made-up ids" for run in (self._a, self._b)]
+            found.append(f"text {words[0]} → {words[1]}")
+        return tuple(_named("workload", found))
+
+    def _find_machine(self, device: str) -> tuple[Difference, ...]:
+        a, b = self._a.machine, self._b.machine
+        found = list(_changes(a, b, ("cpu", "cpus", "cores", "caches")))
+        if device == "cuda" and _gpus(a) != _gpus(b):
+            found.append(f"GPU {_gpus(a)} → {_gpus(b)}")
+        return tuple(_named("machine", found))
+
+    def _find_environment(self, first: str, second: str) -> tuple[Difference, ...]:
+        """By what is installed, not by where: the same versions on another machine are the same environment."""
+        a, b = self._a.environments[first], self._b.environments[second]
+        found = list(_changes(a, b, ("python_version",)))
+        names = sorted(set(a.distributions) | set(b.distributions))
+        changed = [
+            f"{name} {a.distributions.get(name, 'absent')} → {b.distributions.get(name, 'absent')}"
+            for name in names
+            if a.distributions.get(name) != b.distributions.get(name)
+        ]
+        if a.version != b.version:  # the framework itself goes first
+            found.insert(0, f"{a.framework} {a.version} → {b.version}")
+        found += changed[:_SHOWN]
+        if len(changed) > _SHOWN:
+            found.append(f"{len(changed) - _SHOWN} more distributions")
+        return tuple(_named("environment", found))
+
+    def _find_source(self, framework: str, system: str) -> tuple[Difference, ...]:
+        a, b = self._a.tool, self._b.tool
+        hashes = a.sources.get(framework), b.sources.get(framework)
+        if None in hashes:  # a run from before frameworks had their own
+            hashes = a.worker, b.worker
+        found = list(_changes(self._a.systems[system], self._b.systems[system], ("biases",)))
+        if hashes[0] != hashes[1]:
+            found.append(f"code {hashes[0] or 'unknown'} → {hashes[1] or 'unknown'}")
+        return tuple(_named("source", found))
+
+
+def _named(kind: Kind, found: list[str] | Iterator[str]) -> Iterator[Difference]:
+    return (Difference(kind, what) for what in found)
+
+
+def _changes(a: msgspec.Struct, b: msgspec.Struct, fields: list[str] | tuple[str, ...]) -> Iterator[str]:
+    for field in fields:
+        before, after = getattr(a, field), getattr(b, field)
+        if before != after:
+            yield f"{field.replace('_', ' ')} {_shown(before)} → {_shown(after)}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={inner}" for name, inner in value.items()) or "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value)
+
+
+def _gpus(machine: Machine) -> str:
+    return ", ".join(gpu.name for gpu in machine.gpus) or "none"

@@ -1,0 +1,80 @@
+"""The limit: the time a batch would take if the machine did nothing but its necessary work, at its best rate.
+
+The rates are the machine's, not a framework's: the best matrix product and the best copy that any
+environment of the run has reached on that device in that precision.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from rnnbench.domain.result import Limit, Record
+from rnnbench.domain.system import Precision
+from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
+from rnnbench.stats.bootstrap import Interval
+
+
+class Peak(msgspec.Struct, frozen=True, kw_only=True):
+    """The best rates seen in a run on one device in one precision, and in whose environment."""
+
+    run: int
+    device: str
+    precision: str
+    flops_per_s: float
+    flops_environment: str
+    bytes_per_s: float
+    bytes_environment: str
+    noisy: bool  # one of the two was measured while the machine was busy
+
+
+class LeastTime(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload's necessary work, and how long the machine needs for it at least."""
+
+    flops: int
+    bytes: int
+    products_s: float
+    memory_s: float
+    seconds: float  # the larger of the two
+    bound_by: Literal["products", "memory"]
+
+
+def find_peaks(records: Iterable[Record], run: int = 0) -> dict[tuple[str, str], Peak]:
+    """By device and precision. Where no environment could measure both rates there is none."""
+    found: dict[tuple[str, str], list[Limit]] = {}
+    for record in records:
+        if isinstance(record, Limit) and record.flops_per_s and record.bytes_per_s:
+            found.setdefault((record.device, record.precision), []).append(record)
+    peaks = {}
+    for (device, precision), limits in found.items():
+        product = max(limits, key=lambda limit: limit.flops_per_s or 0.0)
+        copy = max(limits, key=lambda limit: limit.bytes_per_s or 0.0)
+        peaks[device, precision] = Peak(
+            run=run,
+            device=device,
+            precision=precision,
+            flops_per_s=product.flops_per_s or 0.0,
+            flops_environment=product.environment,
+            bytes_per_s=copy.bytes_per_s or 0.0,
+            bytes_environment=copy.environment,
+            noisy=product.noisy or copy.noisy,
+        )
+    return peaks
+
+
+def least_time(workload: Workload, phase: Phase, precision: Precision, peak: Peak) -> LeastTime:
+    operations, traffic = flops(workload, phase), compulsory_bytes(workload, phase, precision)
+    products, memory = operations / peak.flops_per_s, traffic / peak.bytes_per_s
+    return LeastTime(
+        flops=operations,
+        bytes=traffic,
+        products_s=products,
+        memory_s=memory,
+        seconds=max(products, memory),
+        bound_by="products" if products >= memory else "memory",
+    )
+
+
+def share(least: LeastTime, wall: Interval) -> Interval:
+    """How much of a row's time the machine could not have done without."""
+    return Interval(least.seconds / wall.high, least.seconds / wall.estimate, least.seconds / wall.low)

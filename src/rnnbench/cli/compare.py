@@ -1,0 +1,93 @@
+"""`rnnbench compare`: what has changed between two runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rnnbench.cli.options import Json
+
+if TYPE_CHECKING:
+    from rnnbench.analysis.differences import Kind
+    from rnnbench.store.folder import Contents
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The later run's, which is judged.")],
+    across: Annotated[
+        str,
+        typer.Option(metavar="KINDS", help="What may differ: environment, source, machine, method; with commas."),
+    ] = "",
+    threshold: Annotated[
+        str, typer.Option(metavar="PERCENT", help="Smaller differences are noise, whatever their interval.")
+    ] = "1%",
+    fail_above: Annotated[
+        str, typer.Option(metavar="PERCENT", help="Exit with 1 if a case is surely slower by more than this.")
+    ] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare run B with run A, case by case: ratio, interval and verdict.
+
+    A case is faster or slower only when the whole 95 % interval of its ratio lies beyond the threshold.
+    It is not comparable when workload, environment, source, machine or method differ; --across says
+    which of these may, because it is what you compare.
+
+    With --fail-above the exit code is 1 when the whole interval of a case lies above that slowdown, when
+    a case that worked in A fails or is wrong in B, or when nothing could be compared.
+
+    \b
+    Examples:
+      rnnbench compare runs/before runs/after
+      rnnbench compare runs/torch-2.9 runs/torch-2.13 --across environment
+      rnnbench compare runs/both@pytorch-2.9.1 runs/both@pytorch-2.13.0
+      rnnbench compare runs/main runs/branch --across source --fail-above 5% --markdown
+    """
+    import msgspec
+
+    from rnnbench.analysis.compare import compare_runs, failures
+    from rnnbench.cli.options import percent
+    from rnnbench.errors import UserError
+    from rnnbench.report.comparison import Titled, as_fields, as_markdown, as_text
+
+    if markdown and as_json:
+        raise UserError("--markdown and --json are two answers", "give one of them")
+    noise = percent(threshold, "--threshold")
+    limit = percent(fail_above, "--fail-above") if fail_above else None
+    (first, first_named), (second, second_named) = _read(a), _read(b)
+    kinds = _kinds(across, both_named=first_named and second_named)
+    found = compare_runs(first, second, across=kinds, threshold=noise)
+    failed = [] if limit is None else failures(found, limit)
+    sides = Titled(a, first.run), Titled(b, second.run)
+    if as_json:
+        fields = as_fields(found, *sides, failed)
+        typer.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+    else:
+        typer.echo((as_markdown if markdown else as_text)(found, *sides, failed))
+    for name, contents in ((a, first), (b, second)):
+        for line in contents.damaged:
+            typer.echo(f"rnnbench: {name}, launches.jsonl, {line}: skipped", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _read(text: str) -> "tuple[Contents, bool]":
+    """A run, and whether one of its environments was named."""
+    from rnnbench.analysis.pairs import choose_environment
+    from rnnbench.store.folder import read_folder
+
+    path, at, environment = text.rpartition("@")
+    if at and not Path(text).exists():
+        return choose_environment(read_folder(Path(path)), environment), True
+    return read_folder(Path(text)), False
+
+
+def _kinds(text: str, both_named: bool) -> "list[Kind]":
+    from rnnbench.analysis.differences import CROSSABLE
+    from rnnbench.cli.options import one_of
+
+    given = {one_of(part.strip(), tuple(CROSSABLE), "difference to go across") for part in text.split(",") if part}
+    if both_named:  # naming the two environments says that they are what is compared
+        given.add("environment")
+    return [kind for kind in CROSSABLE if kind in given]

@@ -1,0 +1,51 @@
+"""`rnnbench report`: runs as something to read, show and argue with."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The runs' folders. Several make one report.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write; made if it is not there.")],
+    formats: Annotated[
+        str, typer.Option("--format", metavar="LIST", help="Of html, md, csv, json, svg, png. Default: all.")
+    ] = "html,md,csv,json,svg,png",
+    charts: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: of all up to 60, else of 8."),
+    ] = None,
+) -> None:
+    """Write report.html, report.md, results.csv, results.json and charts; times nothing.
+
+    A group is one workload, phase, device and precision of one run. The same runs give the same files.
+
+    \b
+    Examples:
+      rnnbench report runs/2026-11-15-101500 --out report
+      rnnbench report runs/cpu runs/gpu --out both
+      rnnbench report runs/gpu --out plain --format md,svg
+    """
+    from rnnbench.cli.options import at_least
+    from rnnbench.report import units
+    from rnnbench.report.write import write_report
+
+    if charts is not None:
+        at_least(charts, 0, "--charts")
+    names = [name for name in (part.strip() for part in formats.split(",")) if name]
+    written = write_report(runs, out, names, charts, _progress)
+    _progress("")
+    drawn = [path for path in written if path.parent.name == "charts"]
+    for path in written:
+        if path not in drawn:
+            typer.echo(f"{path}  {units.size(path.stat().st_size)}")
+    if drawn:
+        typer.echo(f"{drawn[0].parent}  {len(drawn)} files")
+
+
+def _progress(text: str) -> None:
+    """What goes on, on one line of a terminal that the next overwrites; nothing where nobody watches."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,162 @@
+"""The published rows, read from the CSV files beside this module, one type for both.
+
+`seed-tables-2019.csv` holds the tables of seeds 000 and 001 as they were printed, contradictions and
+misspelt labels included; rows that were left blank there have no times. `braun-2018.csv` holds the
+figures of seed 002, which gives a mean (and in one table a standard deviation) in milliseconds.
+"""
+
+import csv
+import io
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from rnnbench.domain.catalog import CATALOG
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a table comes from, and how its figures were taken."""
+
+    title: str
+    software: str
+    batches: int  # timed, after those that were discarded
+    discarded: int
+    protocol: str  # the `--protocol` that measures in the same way
+    link: str = ""
+
+
+_STUDY = Source(
+    title="Flexibility and performance of LSTM networks in TensorFlow and PyTorch",
+    software="TensorFlow 2.0.0-alpha0, PyTorch 1.3, CUDA 10.0, cuDNN 7.6.2, Ubuntu 16.04.2",
+    batches=50,
+    discarded=10,
+    protocol="2019",
+)
+_BRAUN = Source(
+    title="Stefan Braun, LSTM benchmarks for deep learning frameworks",
+    software="PyTorch, TensorFlow, Lasagne and Keras of April 2018, CUDA 9.0, cuDNN 7, Ubuntu 16.04",
+    batches=400,
+    discarded=100,
+    protocol="2018",
+    link="https://github.com/stefbraun/rnn_benchmarks",
+)
+
+#: By the `source` of a row.
+SOURCES: dict[str, Source] = {
+    "seed-000": _STUDY,
+    "seed-001": _STUDY,
+    "braun-2018 framework comparison": _BRAUN,
+    "braun-2018 PyTorch version comparison": _BRAUN,
+}
+
+#: Labels as they were meant.
+_MISSPELT = {"PyTroch": "PyTorch", "TF-Egaer": "TF-Eager"}
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a published table; times in seconds. None: left blank there, or not a column of it."""
+
+    source: str  # a key of SOURCES
+    year: int
+    hardware: str
+    device: str  # cpu or cuda, as everywhere in rnnbench
+    workload: str
+    phase: str
+    granularity: str = ""  # 2019: the heading of its table
+    label: str = ""  # 2019: as printed
+    framework: str = ""  # 2018: with its version
+    implementation: str = ""  # 2018
+    wall_s: float | None = None
+    wall_std_s: float | None = None  # 2018: standard deviation over batches
+    elapsed_s: float | None = None
+    sequences_per_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What the row is called in a table of ours."""
+        return self.seed_label if self.label else f"{self.framework} {self.implementation}"
+
+    @property
+    def seed_label(self) -> str:
+        """`PyTorch (fine-grained operators)`: what manifests give as `seed`, misprints put right."""
+        label = self.label
+        for wrong, right in _MISSPELT.items():
+            label = label.replace(wrong, right)
+        return f"{label} ({self.granularity})" if label else ""
+
+    @property
+    def when_and_where(self) -> str:
+        """`2019, GeForce RTX 2080 Ti`."""
+        return f"{self.year}, {self.hardware}"
+
+    @property
+    def batch(self) -> int:
+        """Sequences a batch: the published tables all have their workload's own."""
+        return CATALOG[self.workload].batch
+
+
+@lru_cache(maxsize=1)
+def published_rows() -> tuple[Published, ...]:
+    """All of them, in the order they were printed; blank rows too."""
+    return (
+        *(_of_2019(line) for line in _read("seed-tables-2019.csv")),
+        *(_of_2018(line) for line in _read("braun-2018.csv")),
+    )
+
+
+def find_published(workload: str, phase: str, device: str, seed_label: str) -> list[Published]:
+    """The published times of a system, by the label its manifest gives as `seed`."""
+    wanted = seed_label.casefold()
+    return [
+        row
+        for row in published_rows()
+        if wanted
+        and row.seed_label.casefold() == wanted
+        and (row.workload, row.phase, row.device) == (workload, phase, device)
+        and row.wall_s is not None
+    ]
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    text = files("rnnbench.published").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+_DEVICES = {"CPU": "cpu", "GPU": "cuda"}
+
+
+def _of_2019(line: dict[str, str]) -> Published:
+    return Published(
+        source=line["source"],
+        year=int(line["year"]),
+        hardware=line["hardware"],
+        device=_DEVICES[line["device"]],
+        workload=line["workload"],
+        phase=line["phase"],
+        granularity=line["granularity"],
+        label=line["label"],
+        wall_s=_number(line["wall_s"]),
+        elapsed_s=_number(line["elapsed_s"]),
+        sequences_per_s=_number(line["seq_per_s"]),
+    )
+
+
+def _of_2018(line: dict[str, str]) -> Published:
+    mean, deviation = _number(line["mean_ms"]), _number(line["std_ms"])
+    return Published(
+        source=line["source"],
+        year=int(line["year"]),
+        hardware=line["hardware"],
+        device=_DEVICES[line["device"]],
+        workload=line["workload"],
+        phase=line["phase"],
+        framework=line["framework"],
+        implementation=line["implementation"],
+        wall_s=None if mean is None else mean / 1000,
+        wall_std_s=None if deviation is None else deviation / 1000,
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

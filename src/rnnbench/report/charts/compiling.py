@@ -1,0 +1,100 @@
+"""Compile time against steady time: whether a compiled execution pays, and after how many batches.
+
+Both axes are measured by the same program run eagerly: its batch is 1. So one set of lines serves every
+framework and granularity: a row that compiles for `x` eager batches and then takes the share `y` of an eager
+batch has paid after n = x / (1 - y) batches.
+"""
+
+import math
+from typing import Any
+
+import altair as alt
+
+from rnnbench.analysis.break_even import BreakEven
+from rnnbench.analysis.names import who
+from rnnbench.report.charts.axes import log_domain, log_ticks
+from rnnbench.report.charts.marks import ONCE, ROWS, Data, by_framework, finish, readable
+from rnnbench.report.charts.theme import INK, LIMIT, Look
+from rnnbench.report.panel import Panel
+
+_WIDTH, _HEIGHT = 640, 380
+_LEAST = 0.1  # eager batches: what compiles for less stands at the left edge
+_STEPS = 60  # points of a line
+
+
+def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[BreakEven, ...]) -> dict[str, Any]:
+    """A point for each compiled row whose program was run eagerly as well."""
+    rows = {who(row): row for row in panel.rows}
+    data: Data = []
+    for one in found:
+        eager = rows[one.eager].wall_s
+        assert eager is not None
+        data.append(
+            {
+                "framework": rows[one.row].framework,
+                "cost": max(one.cost_s / eager, _LEAST),
+                "share": one.against_eager.estimate,
+                "low": one.against_eager.low,
+                "high": one.against_eager.high,
+                "label": panel.name(rows[one.row]).partition("/")[2],
+            }
+        )
+    left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])
+    bottom, top = log_domain([1.0, 0.5, *(datum["share"] for datum in data)], margin=1.3)
+    colours, shapes = by_framework((datum["framework"] for datum in data), looks)
+    colour = alt.Color("framework", type="nominal", scale=colours)
+    across: dict[str, Any] = {
+        "scale": alt.Scale(type="log", domain=[left, right], nice=False),
+        "axis": alt.Axis(
+            values=log_ticks(left, right),
+            format=",~r",
+            title="compile time, in batches of the same program run eagerly",
+        ),
+    }
+    up: dict[str, Any] = {
+        "scale": alt.Scale(type="log", domain=[bottom, top], nice=False),
+        "axis": alt.Axis(values=log_ticks(bottom, top), format="~r", title="steady time, eager = 1"),
+    }
+    x = alt.X("cost", type="quantitative", **across)
+    base = alt.Chart(ROWS).encode(x=x)
+    share = alt.Y("share", type="quantitative", **up)
+    label = base.mark_text(align="left", dx=10).encode(y=share, text=alt.Text("label", type="nominal"))
+    level = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
+    above = level.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
+        x=alt.value(0), text=alt.TextValue("above: slower than eager, never pays")
+    )
+    layers = [
+        *_lines(left, right, bottom, across, up),
+        level.mark_rule(color=INK.light, strokeWidth=1.2),
+        *readable(above),
+        base.mark_rule(strokeWidth=1.4).encode(
+            y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
+        ),
+        base.mark_point(filled=True, size=75, opacity=1).encode(
+            y=share, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
+        ),
+        *readable(label),
+    ]
+    title = f"Does compiling pay: {panel.title}"
+    return finish(layers, data, title=title, subtitle=subtitle, width=_WIDTH, height=_HEIGHT)
+
+
+def _lines(left: float, right: float, bottom: float, across: Any, up: Any) -> list[alt.Chart]:
+    """Where a row has paid after 1, 10, 100, … batches; the number stands at a line's foot."""
+    points: Data = []
+    feet: Data = []
+    for power in range(math.ceil(math.log10(right)) + 1):
+        batches = 10.0**power
+        end = min(right, batches * (1 - bottom))  # where it leaves the picture, at the foot or at the right
+        if end > left:
+            costs = [left * (end / left) ** (step / _STEPS) for step in range(_STEPS + 1)]
+            points += [{"cost": cost, "share": 1 - cost / batches, "batches": batches} for cost in costs]
+        if left < end < right:
+            feet.append({"cost": end, "share": bottom, "label": f"pays after {batches:,.0f}"})
+    x, y = alt.X("cost", type="quantitative", **across), alt.Y("share", type="quantitative", **up)
+    foot = alt.Chart(alt.InlineData(values=feet)).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
+    line = alt.Chart(alt.InlineData(values=points)).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
+    return [
+        line.encode(x=x, y=y, detail=alt.Detail("batches", type="quantitative")),
+        *readable(foot.encode(x=x, y=y, text=alt.Text("label", type="nominal")), LIMIT.light),
+    ]

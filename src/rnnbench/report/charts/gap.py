@@ -1,0 +1,76 @@
+"""The gap: how much one operator does against the time of a batch, and the limit of the machine under it."""
+
+from typing import Any
+
+import altair as alt
+
+from rnnbench.analysis.rows import Row
+from rnnbench.domain.system import GRANULARITIES
+from rnnbench.report import units
+from rnnbench.report.charts.axes import log_domain, log_time
+from rnnbench.report.charts.labels import LINE, beside
+from rnnbench.report.charts.marks import ONCE, ROWS, Data, finish, point, readable, series, wall_of
+from rnnbench.report.charts.theme import LIMIT, Look
+from rnnbench.report.panel import Panel
+
+_COLUMN = 176  # points, room for a label beside each point
+
+
+def gap(panel: Panel, looks: dict[str, Look], subtitle: str, limit_s: float | None) -> dict[str, Any]:
+    """A line for each framework and execution over the granularities it has; verified rows alone."""
+    rows = panel.verified
+    present = {row.granularity for row in rows}
+    columns = [name for name in (*GRANULARITIES, *sorted(present - set(GRANULARITIES))) if name in present]
+    members = [[row for row in rows if row.granularity == name] for name in columns]
+    low, high = log_domain([wall_of(row) for row in rows] + ([limit_s] if limit_s else []))
+    height = max(340, round(LINE) * (max(map(len, members)) + 2))
+    data = [datum for column in members for datum in _column(panel, column, low, high, height)]
+    up = log_time(low, high, "time of one batch")
+    base = alt.Chart(ROWS).encode(
+        x=alt.X(
+            "granularity",
+            type="nominal",
+            title="granularity: how much one operator does →",
+            scale=alt.Scale(type="point", padding=0.5, domain=columns),
+            axis=alt.Axis(labelAngle=0, labelFontSize=13, grid=True),
+        )
+    )
+    layers = series(base, up, detail="series", looks=looks, rows=rows)
+    if limit_s:
+        layers += _limit(limit_s)
+    return finish(
+        layers,
+        data,
+        title=f"What flexibility costs: {panel.title}",
+        subtitle=subtitle,
+        width=_COLUMN * max(2, len(columns)),
+        height=height,
+    )
+
+
+def _limit(limit_s: float) -> list[alt.Chart]:
+    base = alt.Chart(ONCE).encode(y=alt.YDatum(limit_s))
+    text = alt.TextValue(f"limit {units.seconds(limit_s)}")
+    label = base.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(x=alt.value(0), text=text)
+    return [base.mark_rule(color=LIMIT.light, strokeWidth=1.5, strokeDash=[6, 4]), *readable(label, LIMIT.light)]
+
+
+def _column(panel: Panel, rows: list[Row], low: float, high: float, height: int) -> Data:
+    """One granularity's points, slowest first."""
+    ordered = sorted(rows, key=wall_of, reverse=True)
+    places = beside([wall_of(row) for row in ordered], low, high, height)
+    return [
+        {
+            **point(row),
+            "granularity": row.granularity,
+            "series": f"{row.framework} {row.execution} {row.environment}",
+            "place": place,
+            "label": f"{_said(panel, row)} · {units.seconds(row.wall_s)}",
+        }
+        for row, place in zip(ordered, places, strict=True)
+    ]
+
+
+def _said(panel: Panel, row: Row) -> str:
+    """`compile`, or `compile @ pytorch-2.9.1` where versions are compared."""
+    return panel.name(row).removeprefix(f"{row.framework}/{row.granularity}/")

@@ -1,0 +1,115 @@
+"""How charts look: colours that colour-blind readers and a grey printer can tell apart, on light and on dark.
+
+A chart is drawn once, in the light colours. Every colour has one role and its own hexadecimal code, so the
+dark variant is the same drawing with the codes exchanged: by CSS in an SVG, by text for a PNG.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Tone(NamedTuple):
+    """One role's colour on a light and on a dark ground."""
+
+    light: str
+    dark: str
+
+
+INK = Tone("#1f2328", "#e6edf3")
+MUTED = Tone("#59636e", "#9aa4af")
+LINE = Tone("#c4cbd2", "#4a525b")
+GRID = Tone("#dde2e7", "#30363d")
+GROUND = Tone("#ffffff", "#0d1117")
+LIMIT = Tone("#8c1d40", "#ff8fab")
+
+#: Okabe and Ito's colours, each made a little lighter for the dark ground.
+_FRAMEWORKS = {
+    "pytorch": Tone("#d55e00", "#f28a3c"),
+    "jax": Tone("#0072b2", "#4ba9e2"),
+    "tensorflow": Tone("#e69f00", "#f6bd4b"),
+    "keras": Tone("#cc79a7", "#e3a3c6"),
+    "theano": Tone("#009e73", "#34c99d"),
+}
+_OTHERS = (
+    Tone("#56b4e9", "#93d0f4"),
+    Tone("#7a7f00", "#d5da4c"),
+    Tone("#6f4fa8", "#b49ae6"),
+    Tone("#8c564b", "#c99b91"),
+    Tone("#6e7781", "#b1bac4"),
+)
+TONES = (INK, MUTED, GRID, GROUND, LIMIT, *_FRAMEWORKS.values(), *_OTHERS)
+
+#: A second sign beside the colour, for print without colours.
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+
+
+class Look(NamedTuple):
+    """How one framework is drawn."""
+
+    tone: Tone
+    shape: str
+
+
+def looks(frameworks: Iterable[str]) -> dict[str, Look]:
+    """Known frameworks look the same in every report; others take what is left, in order of their names."""
+    names = sorted(set(frameworks))
+    free = list(_OTHERS)
+    found: dict[str, Look] = {}
+    for index, name in enumerate(names):
+        tone = _FRAMEWORKS.get(name) or free[0]
+        if name not in _FRAMEWORKS and len(free) > 1:
+            free.pop(0)
+        found[name] = Look(tone, _SHAPES[index % len(_SHAPES)])
+    return found
+
+
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+CONFIG: dict[str, Any] = {
+    "background": GROUND.light,
+    "font": FONT,
+    "padding": 12,
+    "view": {"stroke": None},
+    "title": {
+        "anchor": "start",
+        "color": INK.light,
+        "fontSize": 15,
+        "fontWeight": 600,
+        "subtitleColor": MUTED.light,
+        "subtitleFontSize": 12,
+        "offset": 14,
+        "subtitlePadding": 4,
+    },
+    "axis": {
+        "labelColor": MUTED.light,
+        "labelFontSize": 11,
+        "titleColor": MUTED.light,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "gridColor": GRID.light,
+        "domainColor": GRID.light,
+        "tickColor": GRID.light,
+        "labelLimit": 420,
+    },
+    "legend": {
+        "orient": "top",
+        "direction": "horizontal",
+        "labelColor": INK.light,
+        "labelFontSize": 12,
+        "title": None,
+        "symbolStrokeWidth": 0,
+        "symbolOpacity": 1,
+        "offset": 6,
+    },
+    "text": {"color": INK.light, "fontSize": 11},
+    "rule": {"color": INK.light},
+}
+
+
+def dark_css(scope: str = "") -> str:
+    """Rules that exchange the light codes of an SVG's attributes for the dark ones."""
+    return "".join(
+        f'{scope}[{attribute}="{tone.light}"]{{{attribute}:{tone.dark}}}'
+        for tone in TONES
+        for attribute in ("fill", "stroke")
+    )

@@ -1,0 +1,149 @@
+"""Two runs side by side as text, as Markdown and as JSON."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rnnbench.analysis.compare import VERDICTS, Compared, Comparison
+from rnnbench.analysis.differences import CROSSABLE
+from rnnbench.domain.case import Case
+from rnnbench.report import units
+from rnnbench.report.markdown_text import plain
+from rnnbench.report.markdown_text import table as markdown_table
+from rnnbench.report.table import Column, render
+from rnnbench.store.run import Run
+
+COLUMNS = (
+    Column("system"),
+    Column("A", right=True),
+    Column("B", right=True),
+    Column("B / A", right=True),
+    Column("95 % interval"),
+    Column("verdict"),
+)
+_NUMBERS = (1, 2, 3)
+
+LEGEND = """\
+B / A       time of a batch in B over that in A: above 1 B is slower
+interval    of that ratio, by Student's t over launches, which the other cases help to judge
+verdict     a difference only where the whole interval lies beyond ±{threshold:g} %; ~ the machine was busy"""
+
+_ONE_LAUNCH = (
+    "one launch each: how launches differ is unknown, so the interval is wider by as much as a machine may move "
+    "before it is called noisy; measure with --launches 3 or more"
+)
+
+
+class Titled(msgspec.Struct, frozen=True):
+    """One of the two runs: how it was named, and what it is."""
+
+    name: str
+    run: Run
+
+    def __str__(self) -> str:
+        machine = self.run.machine
+        gpus = "".join(f", {gpu.name}" for gpu in machine.gpus)
+        environments = ", ".join(sorted({case.environment for case in self.run.cases}))
+        return f"{self.name}: {self.run.created}, {machine.cpu}{gpus}, {environments}"
+
+
+def as_text(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> str:
+    parts = [f"A  {a}\nB  {b}"]
+    for title, cases in _groups(comparison):
+        parts.append(f"{title}\n" + render(COLUMNS, [_cells(case) for case in cases], indent="  "))
+    parts.append(LEGEND.format(threshold=100 * comparison.threshold))
+    if lines := _remarks(comparison):
+        parts.append("\n".join(lines))
+    parts.append(_summary(comparison))
+    parts += [f"failed: {failure}" for failure in failures]
+    return "\n\n".join(parts)
+
+
+def as_markdown(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> str:
+    """For a pull request: what differs first, then everything."""
+    parts = [f"**{_summary(comparison)}**"]
+    parts += [f"**failed:** {plain(failure)}" for failure in failures]
+    parts.append(f"- A: {plain(str(a))}\n- B: {plain(str(b))}")
+    headings = [column.heading for column in COLUMNS]
+    for title, cases in _groups(comparison):
+        rows = [[plain(cell) for cell in _cells(case)] for case in cases]
+        parts.append(f"### {plain(title)}\n\n" + markdown_table(headings, rows, _NUMBERS))
+    remarks = [*LEGEND.format(threshold=100 * comparison.threshold).splitlines(), *_remarks(comparison)]
+    parts.append("\n".join(f"- {plain(line)}" for line in remarks))
+    return "\n\n".join(parts)
+
+
+def as_fields(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> dict[str, object]:
+    """For JSON."""
+    return {
+        "a": _side_fields(a),
+        "b": _side_fields(b),
+        "failures": failures,
+        "counts": {verdict: comparison.count(verdict) for verdict in VERDICTS},
+        **msgspec.structs.asdict(comparison),
+    }
+
+
+def _side_fields(side: Titled) -> dict[str, object]:
+    run = side.run
+    return {"run": side.name, "created": run.created, "tool": run.tool, "machine": run.machine, "method": run.method}
+
+
+def _groups(comparison: Comparison) -> list[tuple[str, list[Compared]]]:
+    """One table per workload, phase, device and precision; the largest slowdown first, what has no ratio last."""
+    groups: dict[tuple[str, str, str, str], list[Compared]] = {}
+    for case in comparison.cases:
+        groups.setdefault(case.group, []).append(case)
+    for cases in groups.values():
+        cases.sort(key=lambda case: (case.ratio_low is None, -(case.ratio or 0.0)))
+    return [(" · ".join(group), cases) for group, cases in groups.items()]
+
+
+def _cells(case: Compared) -> list[str]:
+    environments = dict.fromkeys((case.environment_a, case.environment_b))
+    marks = "~" if case.noisy else ""
+    unproved = [name for name, status in (("A", case.status_a), ("B", case.status_b)) if status == "unverified"]
+    verdict = case.verdict + marks
+    if case.reason:
+        verdict += f": {case.reason}"
+    elif unproved:
+        verdict += f" (unverified in {' and '.join(unproved)})"
+    known = case.ratio_low is not None and case.ratio_high is not None
+    return [
+        f"{case.system} @ {' → '.join(environments)}",
+        units.seconds(case.a_s),
+        units.seconds(case.b_s),
+        "–" if case.ratio is None else f"{case.ratio:.3f}×",
+        f"[{case.ratio_low:.3f}, {case.ratio_high:.3f}]" if known else "",
+        verdict,
+    ]
+
+
+def _remarks(comparison: Comparison) -> list[str]:
+    """What a reader must know beside the figures, one line each."""
+    kinds = sorted({kind for case in comparison.cases for kind in case.differing if kind in CROSSABLE})
+    return [
+        *(f"compared across {one}" for one in comparison.crossed),
+        *(f"not comparable for {one}" for one in comparison.stopping),
+        *([f"if that is what you compare, add --across {','.join(kinds)}"] if kinds else []),
+        *([_ONE_LAUNCH] if any(case.launches_a == case.launches_b == 1 for case in comparison.cases) else []),
+        *(f"note: {note}" for note in comparison.notes),
+        *_missing("A", comparison.only_in_a),
+        *_missing("B", comparison.only_in_b),
+    ]
+
+
+def _missing(side: str, cases: Sequence[Case]) -> list[str]:
+    names = sorted({f"{case.system} @ {case.environment}" for case in cases})
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"only in {side}, {len(cases)} cases: {shown}"] if cases else []
+
+
+def _summary(comparison: Comparison) -> str:
+    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
+    mean = ""
+    if comparison.geometric_mean is not None:
+        found = comparison.geometric_mean
+        mean = f"; geometric mean of B / A {found.ratio:.3f}×"
+        mean += "" if found.low is None or found.high is None else f" [{found.low:.3f}, {found.high:.3f}]"
+    return f"{len(comparison.cases)} cases in both runs: {counts}{mean}"

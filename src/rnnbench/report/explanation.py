@@ -1,0 +1,160 @@
+"""What the numbers of some runs say, as text: sentences, a table for each group, and the seed's conclusions."""
+
+import textwrap
+from collections.abc import Sequence
+
+from rnnbench.analysis.analyse import Analysis, GroupAnalysis
+from rnnbench.analysis.best import is_verified, memory_of
+from rnnbench.analysis.break_even import BreakEven
+from rnnbench.analysis.claims import Claim, Comparison, Part
+from rnnbench.analysis.gap import Recovered
+from rnnbench.analysis.limit import Peak
+from rnnbench.analysis.names import Group, Who, short_names, who
+from rnnbench.analysis.rows import Row
+from rnnbench.analysis.wording import count, listing, percent
+from rnnbench.report import units
+from rnnbench.report.table import Column, render
+from rnnbench.store.run import Run
+
+WIDTH = 110
+
+COLUMNS = (
+    Column("system"),
+    Column("wall", right=True),
+    Column("95 % interval"),
+    Column("ratio", right=True),
+    Column("of the limit", right=True),
+    Column("of eager", right=True),
+    Column("recovered"),
+    Column("compile", right=True),
+    Column("pays after"),
+    Column("memory", right=True),
+)
+
+LEGEND = """\
+ratio         wall time over that of the best verified row; of fine/eager it is the gap, the price of flexibility
+of the limit  the least time the machine needs for this work, over the wall time
+of eager      wall time over that of the same program run eagerly by the same framework
+recovered     the share of the gap, on a log scale, that this execution of the fine-grained program closes
+compile       first call and warm-up, less what as many steady batches take
+pays after    batches until the compile time is saved again; never: it is slower than eager
+memory        peak of the worker process: host, or device where it ran on one
+Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %."""
+
+
+def explain(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool) -> str:
+    """Everything `rnnbench explain` prints: these groups of the analysis, and the claims if they are wanted."""
+    parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
+    for one in groups:
+        rows = [row for row in analysis.rows[one.group.run] if (one.group.run, *row.group) == _key(one.group)]
+        parts.append(_group(one, rows, len(runs) > 1))
+    parts.append(LEGEND)
+    if with_claims:
+        parts.append(_claims(analysis.claims))
+    return "\n\n".join(parts)
+
+
+def _key(group: Group) -> tuple[int, str, str, str, str]:
+    return (group.run, group.workload, group.phase, group.device, group.precision)
+
+
+def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str:
+    name = f"run {number + 1}" if several else "run"
+    lines = [f"{name:6} {run.created}, {run.machine.cpu}, {run.method.threads} threads"]
+    lines += [f"       {gpu.name}" for gpu in run.machine.gpus]
+    for peak in peaks:
+        if peak.run == number:
+            lines.append(
+                f"limit  {peak.device} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in products"
+                f" ({peak.flops_environment}), {units.rate(peak.bytes_per_s, 'B')} in copies"
+                f" ({peak.bytes_environment}){', measured while the machine was busy' if peak.noisy else ''}"
+            )
+    if not any(peak.run == number for peak in peaks):
+        lines.append("limit  not measured in this run")
+    return "\n".join(lines)
+
+
+def _group(one: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
+    title = f"{one.group}   (run {one.group.run + 1})" if several else str(one.group)
+    lines = [title]
+    for statement in one.summary:
+        lines.append(_wrapped(statement.text, "  • ", "    "))
+    if one.least is not None:
+        lines.append(
+            f"  Its work: {units.figures(one.least.flops / 1e9)} GFLOP, {units.size(one.least.bytes)}; at least"
+            f" {units.seconds(one.least.seconds)} here, bound by {one.least.bound_by}."
+        )
+    verified = sorted((row for row in rows if is_verified(row)), key=lambda row: row.wall_s or 0.0)
+    if not verified:
+        return "\n".join(lines)
+    names = short_names(rows)
+    recovered = {each.row: each for gap in one.gaps for each in gap.recovered}
+    pays = {each.row: each for each in one.break_evens}
+    cells = [_cells(row, names, recovered.get(who(row)), pays.get(who(row))) for row in verified]
+    return "\n".join(lines) + "\n\n" + render(COLUMNS, cells, indent="  ")
+
+
+def _cells(row: Row, names: dict[Who, str], recovered: Recovered | None, pays: BreakEven | None) -> list[str]:
+    return [
+        names[who(row)],
+        units.seconds(row.wall_s),
+        units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
+        units.times(row.ratio),
+        "–" if row.limit_share is None else f"{100 * row.limit_share:.1f} %",
+        units.times(pays.against_eager.estimate) if pays else "",
+        percent(recovered.share) if recovered and recovered.share else "",
+        units.seconds(row.compile_s),
+        _pays(pays) if pays else "",
+        units.size(memory_of(row)),
+    ]
+
+
+def _pays(one: BreakEven) -> str:
+    if one.batches is not None:
+        return f"{count(one.batches)} batches"
+    return "never" if one.verdict == "slower" else "no difference seen"
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    parts = ["Quick conclusions of seed 000 (2019, GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
+    for claim in claims:
+        lines = [_wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
+        missing = _missing(claim)
+        if missing:
+            lines.append(_wrapped(f"No verified row of {listing(missing)}.", "   ", "   "))
+        parts.append("\n".join([*lines, *map(_part, claim.parts)]))
+    return "\n\n".join(parts)
+
+
+def _verdicts(one: Claim | Part) -> str:
+    return f"{one.verdict} (by the seed's own tables: {one.published_verdict})"
+
+
+def _missing(claim: Claim) -> list[str]:
+    """What would have to be measured for the claim to be judged in full."""
+    comparisons = [one for part in claim.parts for one in part.comparisons]
+    factors = [factor for one in comparisons for factor in (*one.over, *one.under) if factor.row is None]
+    return list(dict.fromkeys(f"{factor.label.partition(' (')[0]} on {factor.device}" for factor in factors))
+
+
+def _part(part: Part) -> str:
+    """Its figures, measured and published; where nothing is measured the published ones alone."""
+    lines = [_wrapped(f"{part.statement}: {_verdicts(part)}", "   • ", "     ")]
+    known = [one for one in part.comparisons if one.measured is not None]
+    lines += [_wrapped(_comparison(one), "       ", "         ") for one in known]
+    rest = [one for one in part.comparisons if one.measured is None]
+    if rest:
+        published = ", ".join(units.times(one.published) for one in rest)
+        lines.append(_wrapped(f"not measured: {len(rest)} ratios, 2019 {published}", "       ", "         "))
+    return "\n".join(lines)
+
+
+def _comparison(one: Comparison) -> str:
+    assert one.measured is not None
+    remark = f": {one.remark}" if one.remark else ""
+    measured = f"{units.times(one.measured.estimate)} {units.span(one.measured.low, one.measured.high, 1.0)}"
+    return f"{one.statement}: {measured}, 2019 {units.times(one.published)}, {one.verdict}{remark}"
+
+
+def _wrapped(text: str, first: str, rest: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)

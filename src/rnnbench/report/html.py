@@ -1,0 +1,105 @@
+"""`report.html`: one file with everything in it, that works from a disk without a network.
+
+What comes from a run reaches the page in three ways, each of them escaped: as text of the template (Jinja2's
+autoescape), as JSON that cannot end its element, and inside the drawings, whose text Vega escapes. A content
+security policy allows the page's own script by its hash and nothing else, should one of them ever fail.
+"""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from rnnbench import __version__
+from rnnbench.published import SOURCES
+from rnnbench.report import units
+from rnnbench.report.beside import published_beside
+from rnnbench.report.charts import theme
+from rnnbench.report.charts.gallery import Chart
+from rnnbench.report.document import Document, method_name
+from rnnbench.report.page_data import frameworks, page_data
+from rnnbench.report.terminal import LEGEND
+from rnnbench.store.folder import Contents
+
+#: In the order in which they build on each other.
+SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", "table", "main")
+
+
+def as_html(document: Document, charts: list[Chart]) -> bytes:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"seconds": units.seconds, "times": units.times}
+    script = '"use strict";\n(() => {\n' + "\n".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
+    published = published_beside(document)
+    page = environment.from_string(_read("template.html")).render(
+        title=_title(document),
+        version=__version__,
+        several=document.several,
+        runs=[_run(name, contents) for name, contents in zip(document.names, document.runs, strict=True)],
+        charts=[{**one._asdict(), "svg": Markup(one.svg)} for one in charts],
+        legend=[(line[:12].strip(), line[12:]) for line in LEGEND.splitlines()],
+        claims=document.analysis.claims,
+        published=published,
+        sources=list({id(one): one for one in (SOURCES[row.published.source] for row in published)}.values()),
+        style=Markup(_colours(document) + _read("style.css")),
+        script=Markup(script),
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=Markup(page_data(document, charts)),
+    )
+    return page.encode()
+
+
+def _read(name: str) -> str:
+    return files("rnnbench.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _title(document: Document) -> str:
+    machines = dict.fromkeys(
+        contents.run.machine.gpus[0].name if contents.run.machine.gpus else contents.run.machine.cpu
+        for contents in document.runs
+    )
+    return f"What flexibility costs: {', '.join(machines)}"
+
+
+def _run(name: str, contents: Contents) -> dict[str, Any]:
+    run = contents.run
+    machine, method = run.machine, run.method
+    caches = ", ".join(f"{level} {size}" for level, size in machine.caches.items())
+    gpus = "; ".join(f"{gpu.name}, driver {gpu.driver}, {gpu.memory_mib:,} MiB" for gpu in machine.gpus)
+    processor = f"{machine.cpu}, {machine.cores} cores, {machine.cpus} processors"
+    facts = [
+        ("processor", processor),
+        ("caches", caches),
+        ("memory", units.size(machine.memory_bytes)),
+        ("GPU", gpus or "none"),
+        ("system", f"{machine.system}, {machine.kernel}"),
+        ("load at the start", "" if machine.load is None else f"{machine.load:.2f}"),
+        ("method", f"{method_name(run)}, seed {method.seed}, at most {method.limit_seconds:g} s a launch"),
+        ("denormals", "flushed to zero" if method.flush_denormals else "kept"),
+        ("made by", f"rnnbench {run.tool.version} {run.tool.revision}".strip()),
+        ("command", " ".join(("rnnbench", *run.command))),
+    ]
+    return {
+        "name": name,
+        "created": run.created[:16].replace("T", " ") + " UTC",
+        "machine": "; ".join(filter(None, (gpus, processor))),
+        "system": machine.system,
+        "method": method_name(run),
+        "facts": [(heading, value) for heading, value in facts if value],
+        "environments": list(run.environments.values()),
+        "damaged": contents.damaged,
+    }
+
+
+def _colours(document: Document) -> str:
+    """The theme's colours for the page, its drawings and its frameworks; paper is always light."""
+    roles = {"ink": theme.INK, "muted": theme.MUTED, "grid": theme.GRID, "line": theme.LINE}
+    roles |= {"ground": theme.GROUND, "limit": theme.LIMIT}
+    tones = [look.tone for look in theme.looks(frameworks(document)).values()]
+    light = ":root{" + "".join(f"--{name}:{tone.light};" for name, tone in roles.items()) + "}"
+    light += "".join(f".tone-{number}{{--tone:{tone.light}}}" for number, tone in enumerate(tones))
+    dark = ":root{" + "".join(f"--{name}:{tone.dark};" for name, tone in roles.items()) + "}"
+    dark += "".join(f".tone-{number}{{--tone:{tone.dark}}}" for number, tone in enumerate(tones))
+    return f"{light}\n@media screen and (prefers-color-scheme:dark){{{dark}{theme.dark_css('.chart ')}}}\n"

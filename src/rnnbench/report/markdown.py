@@ -1,0 +1,176 @@
+"""`report.md`, in the layout of the seeds: environment, model, then a table for each granularity and device."""
+
+from collections.abc import Iterator, Sequence
+
+from rnnbench.analysis.best import memory_of
+from rnnbench.analysis.rows import Row
+from rnnbench.domain.workload import Workload
+from rnnbench.report import units
+from rnnbench.report.charts.gallery import Chart
+from rnnbench.report.document import Document, method_name
+from rnnbench.report.lines import above_the_line, below_the_line
+from rnnbench.report.markdown_findings import claims, published, summary
+from rnnbench.report.markdown_text import block, code, plain, table
+from rnnbench.report.panel import Panel
+from rnnbench.store.run import Run
+
+#: The seeds' three classes, with their headings.
+CLASSES = (
+    ("LSTM Network Implemented by Fine-grained Operators", ("fine", "packed")),
+    ("Static LSTM Cell", ("cell",)),
+    ("CuDNN and Other Monolithic LSTM", ("layer", "stack")),
+)
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+PHASES = {"forward": "forward-only", "train": "entire-training"}
+
+HEADINGS = (
+    "",
+    "Wall Time (s)",
+    "Elapsed Time (s)",
+    "Sequence per Second",
+    "Batches",
+    "95 % Interval (s)",
+    "Ratio",
+    "First Call (s)",
+    "Memory",
+    "Of the Limit",
+    "Status",
+)
+_NUMBERS = range(1, 10)
+
+_METRICS = """\
+Metrics:
+
+1.  elapsed time: total time of running all timed batches, whose number is in the column Batches.
+2.  wall time: average time of running one batch, with its 95 % interval by bootstrap.
+3.  sequence per second.
+4.  ratio: wall time over that of the best verified row with the same model, phase, device and precision.
+5.  first call: the first batch, with all tracing and compiling in it.
+6.  of the limit: the least time the machine needs for the work of one batch, over the wall time.
+7.  status: `verified` rows have the loss, gradients and updates of the float64 reference; `~` marks a busy machine.
+    A `wrong` row computes something else: its time is kept, but it is never best."""
+
+
+def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
+    parts: list[str] = []
+    for name, contents in zip(document.names, document.runs, strict=True):
+        parts += [_heading("# Test Environment", name, document), *_environment(contents.run)]
+    for workload in _workloads(document):
+        parts += [f"# Model: {plain(workload.name)}", _model(workload)]
+    for number, name in enumerate(document.names):
+        parts += [_heading("# Test Results", name, document), *_results(document, number, charts)]
+    parts += claims(document)
+    parts += published(document)
+    return ("\n\n".join(parts) + "\n").encode()
+
+
+def _heading(text: str, run: str, document: Document) -> str:
+    return f"{text}: {plain(run)}" if document.several else text
+
+
+def _environment(run: Run) -> Iterator[str]:
+    machine = run.machine
+    lines = [("OS", f"{machine.system}, {machine.kernel}")]
+    for one in run.environments.values():
+        name = f"{one.framework} version"
+        lines.append((" ".join(name.split()), f"{one.version} (environment {one.id}, Python {one.python_version})"))
+    lines.append(("rnnbench", f"{run.tool.version} {run.tool.revision}, run of {run.created}"))
+    yield block(lines)
+    yield "## CPU information"
+    caches = [(f"{' '.join(level.split())} cache", size) for level, size in machine.caches.items()]
+    yield block(
+        [
+            ("Model name", machine.cpu),
+            ("CPU(s)", str(machine.cpus)),
+            ("Physical core(s)", str(machine.cores)),
+            *caches,
+            ("Memory", units.size(machine.memory_bytes)),
+        ]
+    )
+    yield "## GPU information"
+    gpus = [f"{plain(gpu.name)}, driver {plain(gpu.driver)}, {gpu.memory_mib:,} MiB" for gpu in machine.gpus]
+    yield "\n".join(gpus) or "none"
+
+
+def _workloads(document: Document) -> list[Workload]:
+    found: dict[str, Workload] = {}
+    for contents in document.runs:
+        found |= contents.run.workloads
+    return list(found.values())
+
+
+def _model(workload: Workload) -> str:
+    directions = "bidirectional" if workload.bidirectional else "unidirectional"
+    lengths = f"{workload.shortest} to {workload.steps}" if workload.variable_length else str(workload.steps)
+    lines = [
+        *([("vocab_size", workload.vocabulary), ("embedding_dim", workload.embedding)] if workload.vocabulary else []),
+        *([("features", workload.features)] if workload.features else []),
+        ("num_layers", f"{workload.layers}, {directions}"),
+        ("hidden_dim", workload.hidden),
+        ("classes", f"{workload.classes} on {'every' if workload.head_on == 'every-step' else 'the last'} step"),
+        ("loss", f"{workload.loss}, {workload.labels} labels" if workload.labels else workload.loss),
+        ("seq_len", lengths),
+        ("batch_size", workload.batch),
+    ]
+    return "\n".join(f"{number}.  `{name}` = {value}" for number, (name, value) in enumerate(lines, 1))
+
+
+def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[str]:
+    method = document.runs[run].run.method
+    counted = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
+    how = counted.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
+    yield f"{how} ({plain(method_name(document.runs[run].run))}, seed {method.seed})"
+    yield _METRICS
+    panels = [(number, panel) for number, panel in enumerate(document.panels) if panel.group.run == run]
+    for workload in dict.fromkeys(panel.group.workload for _, panel in panels):
+        here = [(number, panel) for number, panel in panels if panel.group.workload == workload]
+        yield f"## {plain(workload)}"
+        for number, panel in here:
+            yield from summary(panel)
+            yield from (f"![{plain(one.words)}](charts/{one.name}.svg)" for one in charts if one.panel == number)
+        yield from _tables([panel for _, panel in here])
+
+
+def _tables(panels: Sequence[Panel]) -> Iterator[str]:
+    """Both phases of a device and precision stand in one table, as in the seeds."""
+    precisions = {panel.group.precision for panel in panels}
+    for heading, granularities in _classes(panels):
+        places: dict[tuple[str, str], list[list[str]]] = {}
+        for panel in panels:
+            rows = [row for row in panel.rows if row.granularity in granularities]
+            cells = [_cells(panel, row) for row in (*above_the_line(rows), *below_the_line(rows))]
+            if cells:
+                places.setdefault((panel.group.device, panel.group.precision), []).extend(cells)
+        if places:
+            yield f"### {heading}"
+        for (device, precision), cells in places.items():
+            yield f"#### {DEVICES[device]}" + (f", {precision}" if len(precisions) > 1 or precision != "fp32" else "")
+            yield table(HEADINGS, cells, right=_NUMBERS)
+
+
+def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
+    """The seeds' classes, and one more for granularities that a third party's manifest has invented."""
+    known = {name for _, names in CLASSES for name in names}
+    others = {row.granularity for panel in panels for row in panel.rows} - known
+    return [*CLASSES, *([("Other Granularities", tuple(sorted(others)))] if others else [])]
+
+
+def _cells(panel: Panel, row: Row) -> list[str]:
+    name = f"{code(panel.name(row))} ({PHASES[row.phase]})"
+    status = row.status + ("~" if row.noisy else "")
+    noted = plain(f"{status}: {row.reason}" if row.reason else status)
+    if row.wall_s is None:
+        return [name, *[""] * len(_NUMBERS), noted]
+    return [
+        name,
+        units.precise(row.wall_s),
+        units.precise(row.elapsed_s),
+        units.precise(row.sequences_per_s),
+        str(row.batches),
+        f"{units.precise(row.wall_low_s)} to {units.precise(row.wall_high_s)}",
+        units.times(row.ratio),
+        units.precise(row.first_call_s),
+        units.size(memory_of(row)),
+        units.share(row.limit_share),
+        noted,
+    ]

@@ -1,0 +1,43 @@
+// Numbers as people read them, the same as rnnbench prints them in the terminal.
+
+const NONE = "–";
+const known = (value) => value !== null && value !== undefined;
+
+function figures(value) {
+  const size = Math.abs(value);
+  if (size >= 100) return value.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+function unit(value) {
+  const size = Math.abs(value);
+  return size >= 1 ? [1, "s"] : size >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
+}
+
+function seconds(value) {
+  if (!known(value)) return NONE;
+  if (value === 0) return "0 s";
+  const [scale, name] = unit(value);
+  return `${figures(value / scale)} ${name}`;
+}
+
+function span(low, high, like) {
+  if (!known(low) || !known(high) || !known(like)) return "";
+  const [scale] = unit(like);
+  return `[${figures(low / scale)}, ${figures(high / scale)}]`;
+}
+
+function bytes(value) {
+  if (!known(value)) return NONE;
+  let amount = value;
+  for (const name of ["B", "kB", "MB"]) {
+    if (amount < 1000) return `${figures(amount)} ${name}`;
+    amount /= 1000;
+  }
+  return `${figures(amount)} GB`;
+}
+
+const times = (value) => (!known(value) ? NONE : `${value.toFixed(value < 100 ? 2 : 0)}×`);
+const share = (value) => (!known(value) ? NONE : `${(100 * value).toFixed(value >= 0.0995 ? 0 : 1)} %`);
+const amount = (value) => (!known(value) ? NONE : figures(value));
+const scientific = (value) => (known(value) ? value.toExponential(1) : "not finite");

@@ -1,0 +1,34 @@
+// What is shown, kept in the address after #, so that a link shows the same.
+
+const AXES = ["run", "workload", "phase", "device", "precision"];
+const value = (group, axis) => (axis === "run" ? data.runs[group.run].name : group[axis]);
+
+const first = data.groups[0];
+const DEFAULTS = { sort: "", order: "up", filter: "", status: "", chart: "gap", row: "" };
+for (const axis of AXES) DEFAULTS[axis] = first ? value(first, axis) : "";
+const state = { ...DEFAULTS };
+
+const matches = (group) => AXES.every((axis) => state[axis] === "" || state[axis] === value(group, axis));
+
+// Another choice on one axis may leave nothing: then the others follow to where there is something.
+function choose(axis, wanted) {
+  state[axis] = wanted;
+  if (data.groups.some(matches)) return;
+  const group = data.groups.find((one) => value(one, axis) === wanted);
+  if (group) for (const other of AXES) if (state[other] !== "") state[other] = value(group, other);
+}
+
+function readAddress() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  for (const name of Object.keys(DEFAULTS)) state[name] = said.has(name) ? said.get(name) : DEFAULTS[name];
+  if (!data.groups.some(matches)) for (const axis of AXES) state[axis] = DEFAULTS[axis];
+}
+
+function writeAddress() {
+  const said = new URLSearchParams();
+  for (const [name, plain] of Object.entries(DEFAULTS)) {
+    if (state[name] !== plain || AXES.includes(name)) said.set(name, state[name]);
+  }
+  const hash = `#${said}`;
+  if (hash !== location.hash) history.replaceState(null, "", hash);
+}

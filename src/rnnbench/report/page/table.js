@@ -1,0 +1,154 @@
+// The table: the chosen rows, filtered and sorted. Those that count stand above the line however it is sorted.
+
+const PAGE = 300; // rows drawn at once; a button brings more
+
+// name in the address, heading, sort key, cell, class
+const COLUMNS = [
+  { name: "system", heading: "system", key: (row) => row.system, cell: systemCell, class: "system" },
+  { name: "bar", heading: "", cell: barCell, class: "bar" },
+  { name: "wall", heading: "wall time", key: (row) => row.wall_s, cell: (row) => seconds(row.wall_s), class: "number" },
+  { name: "interval", heading: "95 % interval", key: (row) => row.wall_high_s - row.wall_low_s, cell: (row) => span(row.wall_low_s, row.wall_high_s, row.wall_s), class: "number" },
+  { name: "elapsed", heading: "elapsed", key: (row) => row.elapsed_s, cell: (row) => (known(row.elapsed_s) ? `${seconds(row.elapsed_s)} (×${row.batches})` : NONE), class: "number" },
+  { name: "rate", heading: "seq/s", key: (row) => row.sequences_per_s, cell: (row) => amount(row.sequences_per_s), class: "number" },
+  { name: "ratio", heading: "ratio", key: (row) => row.ratio, cell: (row) => times(row.ratio), class: "number" },
+  { name: "first", heading: "first call", key: (row) => row.first_call_s, cell: (row) => seconds(row.first_call_s), class: "number" },
+  { name: "compile", heading: "compiling", key: (row) => row.compile_s, cell: (row) => seconds(row.compile_s), class: "number" },
+  { name: "memory", heading: "memory", key: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), class: "number" },
+  { name: "limit", heading: "of limit", key: (row) => row.limit_share, cell: (row) => share(row.limit_share), class: "number" },
+  { name: "status", heading: "status", key: (row) => row.status, cell: statusCell, class: "status" },
+];
+
+let shown = PAGE;
+let visible = [];
+let longest = 1;
+let columns = COLUMNS; // those that any visible row has something in
+
+function systemCell(row) {
+  const of = row.place;
+  const where = AXES.filter((axis) => state[axis] === "").map((axis) => value(of, axis));
+  const place = [...where, ...(row.many ? [row.environment] : [])].join(" · ");
+  return [row.system, place ? element("span", { class: "quiet" }, ` ${place}`) : null];
+}
+
+function barCell(row) {
+  if (!known(row.wall_s)) return null;
+  const part = (time) => `${(100 * time) / longest}%`;
+  return element("div", { class: "track", "aria-hidden": "true" },
+    element("div", { class: "fill", style: `width:${part(row.wall_s)}` }),
+    element("div", { class: "whisker", style: `left:${part(row.wall_low_s)};width:${part(row.wall_high_s - row.wall_low_s)}` }));
+}
+
+function statusCell(row) {
+  const badge = element("span", { class: "badge" }, row.status + (row.noisy ? "~" : ""));
+  return [badge, row.reason ? `: ${row.reason}` : null];
+}
+
+function chosenRows() {
+  const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const groups = data.groups.map(matches);
+  return rows.filter((row) => {
+    if (!groups[row.group] || (state.status && row.status !== state.status)) return false;
+    const text = [row.system, row.environment, row.status, row.reason, row.description, row.place.workload].join(" ").toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+function sorted(found) {
+  const column = COLUMNS.find((one) => one.name === state.sort && one.key);
+  const sign = state.order === "down" ? -1 : 1;
+  const missing = (key) => !known(key) || Number.isNaN(key);
+  const keyed = found.map((row, index) => ({ row, index, key: column ? column.key(row) : row.wall_s }));
+  keyed.sort((a, b) => {
+    if (a.row.counts !== b.row.counts) return a.row.counts ? -1 : 1;
+    if (!column && !a.row.counts && a.row.status !== b.row.status) return data.below.indexOf(a.row.status) - data.below.indexOf(b.row.status);
+    if (missing(a.key) || missing(b.key)) return missing(a.key) - missing(b.key) || a.index - b.index;
+    if (a.key < b.key) return -sign;
+    return a.key > b.key ? sign : a.index - b.index;
+  });
+  return keyed.map((one) => one.row);
+}
+
+function showTable() {
+  const found = chosenRows();
+  const places = new Map();
+  for (const row of found) {
+    const name = `${row.group}|${row.system}`;
+    places.set(name, (places.get(name) || new Set()).add(row.environment));
+  }
+  for (const row of found) row.many = places.get(`${row.group}|${row.system}`).size > 1;
+  visible = sorted(found);
+  longest = visible.reduce((most, row) => Math.max(most, row.wall_high_s ?? 0), 0) || 1;
+  const kept = (column) => column.class !== "number" || visible.some((row) => known(column.key(row)));
+  columns = COLUMNS.filter((column) => column.name === state.sort || kept(column));
+  byId("table").tHead.replaceChildren(element("tr", {}, columns.map(headCell)));
+  const body = byId("table").tBodies[0];
+  const part = visible.slice(0, shown);
+  body.replaceChildren(...part.map((row, index) => tableRow(row, index, index > 0 && part[index - 1].counts && !row.counts)));
+  if (!part.length) body.append(element("tr", {}, element("td", { colspan: columns.length }, "No row matches.")));
+  byId("count").textContent = `${visible.length} row${visible.length === 1 ? "" : "s"}`;
+  const left = visible.length - part.length;
+  byId("more").hidden = left <= 0;
+  byId("more").textContent = `Show ${Math.min(left, PAGE)} more of ${left}`;
+}
+
+function headCell(column) {
+  const numeric = column.class === "number" ? "number" : null;
+  if (!column.key) return element("td", { class: numeric, "aria-hidden": "true" });
+  const active = state.sort === column.name || (state.sort === "" && column.name === "wall");
+  const order = !active ? null : state.order === "down" ? "descending" : "ascending";
+  const sort = () => {
+    state.order = active && state.order === "up" ? "down" : "up";
+    state.sort = column.name;
+    show();
+    byId("table").tHead.querySelector(`[data-column="${column.name}"] button`).focus();
+  };
+  return element("th", { scope: "col", class: numeric, "aria-sort": order, "data-column": column.name }, element("button", { type: "button", onclick: sort }, column.heading));
+}
+
+function tableRow(row, index, line) {
+  const node = element("tr", {
+    tabindex: index === 0 ? "0" : "-1",
+    class: [row.tone, row.counts ? null : "below", row.best ? "best" : null, line ? "line" : null].filter(Boolean).join(" "),
+    "data-status": row.status,
+    "aria-haspopup": "dialog",
+  }, cells(row));
+  node.row = row;
+  return node;
+}
+
+// What was never measured has its reason in place of numbers.
+function cells(row) {
+  if (known(row.wall_s)) return columns.map((column) => element("td", { class: column.class }, column.cell(row)));
+  return [
+    element("td", { class: "system" }, systemCell(row)),
+    element("td", { class: "status", colspan: columns.length - 1 }, statusCell(row)),
+  ];
+}
+
+// One listener for all rows: there may be thousands.
+function listenToTable() {
+  const body = byId("table").tBodies[0];
+  const rowOf = (event) => { const node = event.target.closest("tr"); return node && node.row ? node : null; };
+  body.addEventListener("click", (event) => { const node = rowOf(event); if (node) openRow(node.row); });
+  body.addEventListener("keydown", (event) => {
+    const node = rowOf(event);
+    if (!node) return;
+    const next = { ArrowDown: node.nextElementSibling, ArrowUp: node.previousElementSibling, Home: body.firstElementChild, End: body.lastElementChild }[event.key];
+    if (next) next.focus();
+    else if (event.key === "Enter" || event.key === " ") openRow(node.row);
+    else if (event.key === "Escape") hideHint();
+    else return;
+    event.preventDefault();
+  });
+  body.addEventListener("focusin", (event) => {
+    const node = rowOf(event);
+    if (!node) return;
+    for (const other of body.querySelectorAll('tr[tabindex="0"]')) other.tabIndex = -1;
+    node.tabIndex = 0;
+    if (node.matches(":focus-visible")) showHint(node.row, node, node.getBoundingClientRect().left + 40);
+  });
+  body.addEventListener("focusout", hideHint);
+  body.addEventListener("mouseover", (event) => { const node = rowOf(event); if (node) showHint(node.row, node, event.clientX + 12); });
+  body.addEventListener("mouseleave", hideHint);
+  byId("more").addEventListener("click", () => { shown += PAGE; showTable(); });
+}

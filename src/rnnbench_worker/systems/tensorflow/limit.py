@@ -1,0 +1,27 @@
+"""TensorFlow's fastest product and copy, for the machine's limit."""
+
+import tensorflow as tf
+
+from .settings import place_of
+
+
+def rates(job):
+    place = place_of(job)
+    precision = tf.bfloat16 if job["precision"] == "bf16" else tf.float32  # TF32 is a setting of the process
+
+    def product(size):
+        with tf.device(place):
+            left, right = [tf.cast(tf.random.uniform([size, size]), precision) for _ in range(2)]
+        return lambda: tf.matmul(left, right)
+
+    def copy(count):
+        with tf.device(place):
+            source = tf.random.uniform([count])
+            target = tf.Variable(source)
+        return lambda: target.assign(source)
+
+    def sync(handle):
+        if job["device"] == "cuda":
+            tf.test.experimental.sync_devices()
+
+    return {"product": product, "copy": copy, "sync": sync}
