@@ -25,7 +25,7 @@ answer = {"parameters": program.parameter_count(), "compiled": program._train._c
 
 #: XLA names the threads of its pool on the CPU. All are there as soon as it has a device and one thing is computed.
 _POOL = """
-framework.describe(dict(job, cpus=[]))
+framework.describe(job)
 import jax.numpy as jnp
 (jnp.ones((512, 512)) @ jnp.ones((512, 512))).block_until_ready()
 names = [open("/proc/self/task/{}/comm".format(task)).read().strip() for task in os.listdir("/proc/self/task")]
@@ -40,6 +40,5 @@ def round_trip(environment, system, workload, place):
 
 def pool_threads(environment, system, workload, place, threads):
     """How many threads XLA's pool has, in a process that is pinned to nothing."""
-    return run_snippet(
-        environment, {**job_for(system, workload, place, threads=1), "cpus": [], "threads": threads}, _POOL
-    )
+    job = job_for(system, workload, place, threads=1)
+    return run_snippet(environment, {**job, "cpus": [], "threads": threads}, _POOL)

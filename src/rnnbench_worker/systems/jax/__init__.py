@@ -1,6 +1,7 @@
 """JAX: pure functions over a tree of parameters; a stack and an execution make a program of them."""
 
 from .cells import GRANULARITIES
+from .cudnn import CudnnStack
 from .executions import EXECUTIONS
 from .limit import rates
 from .network import Network
@@ -18,6 +19,8 @@ def describe(job):
 
 
 def build(job, parameters):
+    if job["granularity"] == "stack":
+        return build_with(job, CudnnStack(job["workload"]), parameters)
     cell = GRANULARITIES[job["granularity"]](product_for(job["precision"]))
     return build_with(job, LoopStack(job["workload"], cell, EXECUTIONS[job["execution"]].loop), parameters)
 

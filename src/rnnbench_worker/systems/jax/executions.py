@@ -1,8 +1,9 @@
 """The executions: a loop over time, and whether the step around it is compiled.
 
 A loop is called like `lax.scan`, `loop(step, state, sequences, reverse)`, and gives the outputs of all
-steps. `compiled` is `jax.jit` or nothing at all. It compiles when it is called, not when it is made, so
-that the first call's time holds all tracing and compiling.
+steps; where one operator does them all there is none. `compiled` is `jax.jit` or nothing at all. It
+compiles when it is called, not when it is made, so that the first call's time holds all tracing and
+compiling.
 """
 
 from collections import namedtuple
@@ -39,6 +40,7 @@ def as_written(function, donate_argnums=()):
 
 EXECUTIONS = {
     "eager": Execution(python_loop, as_written),
+    "jit": Execution(None, jax.jit),
     "jit-unrolled": Execution(python_loop, jax.jit),
     "jit-scan": Execution(scan_loop, jax.jit),
     "jit-scan-unroll8": Execution(partial(scan_loop, unroll=8), jax.jit),
