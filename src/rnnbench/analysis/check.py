@@ -169,7 +169,8 @@ def _speed(evidence: Evidence) -> Finding:
     if speed is None:
         what = "not known: the fixed computation beside the launches was not timed"
         return Finding(about="processor speed", level="warning", what=what, advice="measure with a current rnnbench")
-    what = f"in the slowest tenth of launches a fixed computation took {100 * speed.spread:.0f} % longer than in the fastest"
+    longer = f"{100 * speed.spread:.0f} % longer"
+    what = f"in the slowest tenth of launches a fixed computation took {longer} than in the fastest"
     if speed.spread <= threshold:
         return Finding(about="processor speed", level="ok", what=what)
     return Finding(
