@@ -1,17 +1,45 @@
-"""What tests share: private cache and configuration folders, the sabotage framework, the PyTorch environment."""
+"""What tests share: calling commands, private folders, the sabotage framework, the PyTorch environment."""
 
+import json
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from rnnbench.cli.main import main
 from rnnbench.paths import cache_folder
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 
 #: The user's real cache, where the PyTorch environment is made once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
+
+
+class Answer:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Runs a command in this process, to its exit."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments):
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["rnnbench", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Answer(ended.value.code, *capsys.readouterr())
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ print(json.dumps({name: callable(getattr(rnnbench, name)) for name in rnnbench._
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) == dict.fromkeys(
-        ["Results", "load_run", "make_plan", "run_plan", "verify_plan"], True
+        ["Results", "check_run", "compare_runs", "load_run", "make_plan", "run_plan", "verify_plan"], True
     )
 
 
@@ -115,3 +115,13 @@ def test_verification_gives_every_figure(sabotage):
     assert {figure.quantity for figure in forward.figures} == {"logits of batch 0", "logits of batch 1"}
     quantities = {figure.quantity for figure in train.figures}
     assert {"loss of batch 2", "gradient of layer0.fwd.u", "head.w after 3 updates"} <= quantities
+
+
+def test_a_run_can_be_compared_and_checked(sabotage):
+    plan = rnnbench.make_plan([HONEST], [TINY], phases=["train"], device="cpu")
+    results = rnnbench.run_plan(plan, "run", effort="quick", protocol="2019")
+    comparison = rnnbench.compare_runs(results, rnnbench.load_run("run"), across=["environment"])
+    assert [case.verdict for case in comparison.cases] == ["no difference seen"]
+    assert "problem" in {finding.level for finding in rnnbench.check_run(results)}  # one launch is too few
+    with pytest.raises(UserError, match="'weather' is no difference"):
+        rnnbench.compare_runs(results, results, across=["weather"])

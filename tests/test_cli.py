@@ -2,45 +2,18 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
 
 from made_up import make_case, make_launch, make_run
-from rnnbench.cli.main import main
 from rnnbench.machine import allowed_cpus
 from rnnbench.store.folder import RECORDS_FILE, append, create_folder
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
 QUICKLY = ("-w", TINY, "--device", "cpu", "--effort", "quick", "--protocol", "2019")
 HONEST = "sabotage/packed/honest"
-
-
-class Answer:
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Runs a command in this process, to its exit."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def run(*arguments):
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["rnnbench", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Answer(ended.value.code, *capsys.readouterr())
-
-    yield run
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture
@@ -59,7 +32,8 @@ def lines_of(folder):
 # --- help -----------------------------------------------------------------------------------------------
 
 COMMANDS = [
-    (), ("run",), ("show",), ("verify",), ("systems",), ("workloads",),
+    (), ("run",), ("show",), ("explain",), ("report",), ("compare",), ("check",), ("audit",),
+    ("verify",), ("systems",), ("workloads",),
     ("env", "list"), ("env", "create"), ("env", "remove"), ("env", "use"), ("env", "doctor"),
 ]  # fmt: skip
 

@@ -1,12 +1,16 @@
 """The functions and types behind `import rnnbench`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rnnbench import plan as planning
+from rnnbench.analysis import check, compare
+from rnnbench.analysis.check import Finding
+from rnnbench.analysis.compare import THRESHOLD, Comparison
+from rnnbench.analysis.differences import CROSSABLE
 from rnnbench.analysis.rows import Row, make_rows
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
@@ -74,3 +78,17 @@ def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool
 def load_run(folder: str | Path) -> Results:
     """A run from its folder."""
     return Results(read_folder(Path(folder)))
+
+
+def compare_runs(a: Results, b: Results, *, across: Collection[str] = (), threshold: float = THRESHOLD) -> Comparison:
+    """Run B beside run A, case by case. `across` names what may differ because it is what is compared."""
+    unknown = sorted(set(across) - set(CROSSABLE))
+    if unknown:
+        raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")
+    kinds = [kind for kind in CROSSABLE if kind in across]
+    return compare.compare_runs(a.contents, b.contents, across=kinds, threshold=threshold)
+
+
+def check_run(results: Results) -> list[Finding]:
+    """Whether a run is fit to be published: it is when no finding has the level `problem`."""
+    return check.check_run(results.contents)

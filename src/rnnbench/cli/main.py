@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import compare, env, explain, report, run, show, systems, verify, workloads
+from rnnbench.cli import audit, check, compare, env, explain, report, run, show, systems, verify, workloads
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -26,6 +26,8 @@ app.command("show")(show.show)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("check")(check.check)
+app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
 app.command("systems")(systems.systems)
 app.command("workloads")(workloads.workloads)

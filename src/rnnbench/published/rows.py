@@ -6,9 +6,8 @@ figures of seed 002, which gives a mean (and in one table a standard deviation) 
 """
 
 import csv
-import io
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
@@ -41,6 +40,8 @@ _BRAUN = Source(
     protocol="2018",
     link="https://github.com/stefbraun/rnn_benchmarks",
 )
+
+TABLES = tuple(Path(__file__).with_name(name) for name in ("seed-tables-2019.csv", "braun-2018.csv"))
 
 #: By the `source` of a row.
 SOURCES: dict[str, Source] = {
@@ -100,8 +101,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 def published_rows() -> tuple[Published, ...]:
     """All of them, in the order they were printed; blank rows too."""
     return (
-        *(_of_2019(line) for line in _read("seed-tables-2019.csv")),
-        *(_of_2018(line) for line in _read("braun-2018.csv")),
+        *(_of_2019(line) for line in _read(TABLES[0])),
+        *(_of_2018(line) for line in _read(TABLES[1])),
     )
 
 
@@ -118,9 +119,9 @@ def find_published(workload: str, phase: str, device: str, seed_label: str) -> l
     ]
 
 
-def _read(name: str) -> list[dict[str, str]]:
-    text = files("rnnbench.published").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(io.StringIO(text)))
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 _DEVICES = {"CPU": "cpu", "GPU": "cuda"}

@@ -1,0 +1,63 @@
+"""`rnnbench audit`: whether tables agree with themselves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rnnbench.cli.options import Json
+
+
+def audit(
+    tables: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[TABLE]...", help="CSV or Markdown files, or runs. Default: the seeds' tables."),
+    ] = None,
+    tolerance: Annotated[str, typer.Option(metavar="PERCENT", help="Larger disagreements are named.")] = "2%",
+    batches: Annotated[int, typer.Option(metavar="N", help="Timed batches, where a table does not say.")] = 0,
+    batch: Annotated[int, typer.Option(metavar="N", help="Sequences in a batch, where a table does not say.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check every row of a table against itself: elapsed = batches × wall, throughput = batch / wall.
+
+    Without a table, those that the seeds published in 2018 and 2019. Rounding in print is allowed for.
+    Exit code 1 when a row contradicts itself.
+
+    \b
+    Examples:
+      rnnbench audit
+      rnnbench audit report/results.csv --tolerance 0.1%
+      rnnbench audit somebodys-readme.md --batches 50 --batch 128
+      rnnbench audit runs/2026-11-15-101500
+    """
+    import msgspec
+
+    from rnnbench.analysis.audit import audit_table
+    from rnnbench.analysis.tables import read_table
+    from rnnbench.cli.options import at_least, percent
+    from rnnbench.errors import UserError
+    from rnnbench.published import TABLES
+    from rnnbench.report.audits import as_fields, as_text
+
+    allowed = percent(tolerance, "--tolerance")
+    at_least(batches, 0, "--batches")
+    at_least(batch, 0, "--batch")
+    read = {
+        str(path) if tables else path.name: [
+            msgspec.structs.replace(line, batches=line.batches or batches or None, batch=line.batch or batch or None)
+            for line in read_table(path)
+        ]
+        for path in tables or TABLES
+    }
+    everything = [line for lines in read.values() for line in lines]
+    audits = [audit_table(name, lines, everything, allowed) for name, lines in read.items()]
+    silent = [one.table for one in audits if one.unknown and not one.checked]
+    if silent:
+        what = f"{silent[0]} does not say how many batches were timed, or of what size"
+        raise UserError(what, "give --batches and --batch")
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(list(map(as_fields, audits))), indent=2).decode())
+    else:
+        typer.echo(as_text(audits, allowed))
+    if any(one.suspects for one in audits):
+        raise typer.Exit(1)
