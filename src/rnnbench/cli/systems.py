@@ -1,24 +1,41 @@
 """`rnnbench systems`: who can compute a workload."""
 
+from typing import Annotated
+
 import typer
 
 from rnnbench.cli.options import Json, Systems
 
 
-def systems(select: Systems = None, as_json: Json = False) -> None:
+def systems(
+    select: Systems = None,
+    as_json: Json = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a page with seeds, support and reasons: docs/systems.md.")
+    ] = False,
+) -> None:
     """List the systems: framework/granularity/execution.
 
     \b
     Examples:
       rnnbench systems
       rnnbench systems 'pytorch/packed/*' --json
+      rnnbench systems --markdown > docs/systems.md
     """
     import msgspec
 
+    from rnnbench.errors import UserError
+    from rnnbench.manifests import manifests
     from rnnbench.plan import select_systems
+    from rnnbench.report.systems_page import systems_page
     from rnnbench.report.table import Column, render
 
+    if as_json and as_markdown:
+        raise UserError("--json and --markdown are two forms of the same", "take one of them")
     chosen = select_systems(tuple(select or ()))
+    if as_markdown:
+        typer.echo(systems_page(chosen, manifests()), nl=False)
+        return
     if as_json:
         fields = [
             {

@@ -1,0 +1,143 @@
+"""docs/systems.md: every system there is and what it supports, written from the manifests alone."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from rnnbench.domain.catalog import CATALOG
+from rnnbench.domain.system import Device, Manifest, Precision, System, Unsupported
+from rnnbench.domain.workload import Phase
+
+_HEAD = """\
+# Systems
+
+{systems} systems over {frameworks} frameworks, named `framework/granularity/execution`. Written from the manifests by
+`rnnbench systems --markdown > docs/systems.md`; a test compares. `rnnbench systems --json` has the same for programs.
+
+- **Bold** systems are the quick comparison of `make bench`.
+- *In the seeds* is the label in the tables of 2018 and 2019, or why there is none.
+- *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* are the numbers
+  of all that it declares impossible, with the reasons below; in a run's tables those rows stand as `unsupported`.
+
+| framework | package | systems | granularities |
+|---|---|---:|---|
+"""
+
+_TABLE = """\
+| system | what it is | in the seeds | supports | except |
+|---|---|---|---|---|
+"""
+
+
+def systems_page(systems: Sequence[System], manifests: Mapping[str, Manifest]) -> str:
+    """The page for these systems, a section for each framework."""
+    groups: dict[str, list[System]] = {}
+    for system in systems:
+        groups.setdefault(system.framework, []).append(system)
+    overview = "".join(_overview(manifests[framework], group) for framework, group in groups.items())
+    sections = (_section(manifests[framework], group) for framework, group in groups.items())
+    return "\n".join([_HEAD.format(systems=len(systems), frameworks=len(groups)) + overview, *sections])
+
+
+def _overview(manifest: Manifest, systems: Sequence[System]) -> str:
+    granularities = ", ".join(dict.fromkeys(system.granularity for system in systems))
+    link = f"[{manifest.title}](#{_anchor(manifest.title)})"
+    return _row(link, f"{_packages(manifest)} {manifest.version}", str(len(systems)), granularities)
+
+
+def _section(manifest: Manifest, systems: Sequence[System]) -> str:
+    numbered = list(
+        enumerate((gap for gap in manifest.unsupported if any(_concerns(gap, system) for system in systems)), 1)
+    )
+    rows = "".join(
+        _row(
+            f"**`{system.name}`**" if system.headline else f"`{system.name}`",
+            system.description,
+            system.seed,
+            _supports(manifest, system),
+            ", ".join(str(number) for number, gap in numbered if _concerns(gap, system)),
+        )
+        for system in systems
+    )
+    reasons = "".join(f"{number}. {_conditions(gap)}: {gap.reason}.\n" for number, gap in numbered)
+    return f"## {manifest.title}\n\n{_environment(manifest)}\n{_TABLE}{rows}" + (f"\n{reasons}" if reasons else "")
+
+
+def _environment(manifest: Manifest) -> str:
+    """What its environment is made of: the version taken when none is named, then the others' ranges."""
+    entry = manifest.requirements_for(manifest.version)
+    assert entry is not None, f"{manifest.framework} has no requirements for its own version"
+    lines = [f"- Version {manifest.version} of {_packages(manifest)}, Python {entry.python.replace(',', ', ')}."]
+    cuda = f"; with CUDA {_code(entry.cuda, manifest.version)}" if entry.cuda else ""
+    lines.append(f"- Installs {_code(entry.cpu, manifest.version)}{cuda}.")
+    others = [other.versions for other in manifest.requirements if other is not entry]
+    if others:
+        ranges = " or ".join(f"`{versions}`" if versions else "any" for versions in others)
+        lines.append(f"- Other versions: {ranges}.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _code(lines: tuple[str, ...], version: str) -> str:
+    return ", ".join(f"`{line.replace('{version}', version)}`" for line in lines)
+
+
+def _supports(manifest: Manifest, system: System) -> str:
+    """Phases with what they run on, `forward, train · cpu: fp32, bf16`; phases that differ are kept apart."""
+    phases: dict[str, list[Phase]] = {}
+    for phase in system.phases:
+        places = [
+            f"{device}: {', '.join(found)}"
+            for device in system.devices
+            if (found := _precisions(manifest, system, phase, device))
+        ]
+        phases.setdefault(" · ".join(places), []).append(phase)
+    parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
+    tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
+    return "; ".join(parts + tools)
+
+
+def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device) -> list[Precision]:
+    """Those in which some workload of the catalogue can be run."""
+
+    def possible(precision: Precision) -> bool:
+        return any(
+            not any(
+                gap.covers(system, workload, phase, device, precision, manifest.version) for gap in manifest.unsupported
+            )
+            for workload in CATALOG.values()
+        )
+
+    return [precision for precision in system.precisions if possible(precision)]
+
+
+def _concerns(gap: Unsupported, system: System) -> bool:
+    """Whether a gap is about this system at all."""
+    return fnmatchcase(f"{system.granularity}/{system.execution}", gap.system)
+
+
+def _conditions(gap: Unsupported) -> str:
+    """When a gap holds, in words."""
+    words = [f"`{gap.system}`" if gap.system != "*" else "all"]
+    words += [gap.phase] if gap.phase else []
+    words += [f"on {gap.device}"] if gap.device else []
+    words += [f"in {gap.precision}"] if gap.precision else []
+    words += [f"with the loss {gap.loss}"] if gap.loss else []
+    if gap.bidirectional is not None:
+        words.append("in two directions" if gap.bidirectional else "in one direction")
+    if gap.variable_length is not None:
+        words.append("with sequences of different lengths" if gap.variable_length else "with sequences of one length")
+    words += [f"in versions {gap.versions}"] if gap.versions else []
+    return ", ".join(words)
+
+
+def _packages(manifest: Manifest) -> str:
+    return " or ".join(f"`{name}`" for name in manifest.package.split("|"))
+
+
+def _anchor(title: str) -> str:
+    """The name a heading's link has on the usual Markdown hosts."""
+    kept = (character for character in title.lower() if character.isalnum() or character in " -_")
+    return "".join(kept).replace(" ", "-")
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
