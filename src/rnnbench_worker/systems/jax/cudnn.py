@@ -7,8 +7,18 @@ these the two biases of every one. Whether it may take TF32 follows the process'
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import rnn
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from rnnbench_worker.canonical import directions, names
+
+
+def in_order(array):
+    """An array, and its gradient, really in memory as their axes say.
+
+    The call takes that for granted but does not ask for it, and XLA likes to transpose by renaming axes:
+    the numbers would be read in the wrong order (docs/findings.md).
+    """
+    return with_layout_constraint(array, Layout(major_to_minor=tuple(range(array.ndim))))
 
 
 class CudnnStack(object):
@@ -29,8 +39,9 @@ class CudnnStack(object):
             lengths = jnp.full(batch, steps, jnp.int32)
         zeros = jnp.zeros((len(directions(self._workload)), batch, self._workload["hidden"]), jnp.float32)
         # Batch first, as cuDNN is asked here; by lengths, so that the way back starts at each one's own end.
-        ys, _, _ = rnn.lstm(jnp.swapaxes(xs, 0, 1), zeros, zeros, weights, lengths, dropout=0.0, **self._shape)
-        return jnp.swapaxes(ys, 0, 1)
+        xs = in_order(jnp.swapaxes(xs, 0, 1))
+        ys, _, _ = rnn.lstm(xs, zeros, zeros, weights, lengths, dropout=0.0, **self._shape)
+        return jnp.swapaxes(in_order(ys), 0, 1)
 
     def own(self, arrays):
         layers = [[arrays[name] for name in names(*place)] for place in directions(self._workload)]
