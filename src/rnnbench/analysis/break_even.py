@@ -48,8 +48,8 @@ def _break_even(one: Measured, eager: Measured) -> BreakEven:
     if verdict == "faster":
         mine, theirs = independent(one.draws, eager.draws)
         saved = theirs - mine
-        with np.errstate(divide="ignore"):
-            draws = np.where(saved > 0, cost / saved, np.inf)  # a few replicates may save nothing
+        # A few replicates may save nothing.
+        draws = np.divide(cost, saved, out=np.full_like(saved, np.inf), where=saved > 0)
         batches = interval(cost / (eager.wall.estimate - one.wall.estimate), draws)
     return BreakEven(
         row=who(one.row), eager=who(eager.row), against_eager=against, verdict=verdict, cost_s=cost, batches=batches

@@ -78,6 +78,7 @@ def _share(one: Measured, eager: Measured, best: Measured) -> Interval:
     assert eager.draws is not None
     assert best.draws is not None
     mine, slow, fast = independent(one.draws, eager.draws, best.draws)
-    closed = np.log(slow / mine) / np.log(slow / fast)
+    is_gap = slow > fast  # in a few replicates there may be none, and no share of it
+    closed = np.log(slow / mine)[is_gap] / np.log(slow / fast)[is_gap]
     estimate = np.log(eager.wall.estimate / one.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
     return interval(float(estimate), closed)

@@ -164,8 +164,8 @@ def _pays(
 def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
     wrong = [who(row) for row in rows if row.status == "wrong"]
     if wrong:
-        verb = "computes" if len(wrong) == 1 else "compute"
-        text = f"{listing([names[one] for one in wrong])} {verb} something else and count for nothing here."
+        verbs = ("computes", "counts") if len(wrong) == 1 else ("compute", "count")
+        text = f"{listing([names[one] for one in wrong])} {verbs[0]} something else and {verbs[1]} for nothing here."
         yield Statement(kind="wrong", text=text, about=tuple(wrong))
 
 
