@@ -66,6 +66,7 @@ def looks(frameworks: Iterable[str]) -> dict[str, Look]:
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 CONFIG: dict[str, Any] = {
+    "aria": False,  # a drawing is described as one, in a sentence; its numbers are in the table
     "background": GROUND.light,
     "font": FONT,
     "padding": 12,
@@ -79,6 +80,7 @@ CONFIG: dict[str, Any] = {
         "subtitleFontSize": 12,
         "offset": 14,
         "subtitlePadding": 4,
+        "limit": 1200,
     },
     "axis": {
         "labelColor": MUTED.light,
@@ -101,7 +103,7 @@ CONFIG: dict[str, Any] = {
         "symbolOpacity": 1,
         "offset": 6,
     },
-    "text": {"color": INK.light, "fontSize": 11},
+    "text": {"color": INK.light, "fontSize": 11, "limit": 420},
     "rule": {"color": INK.light},
 }
 
