@@ -10,11 +10,11 @@ CPU = make_case()
 
 
 class Told:
-    """One row: a system, and how long its batches take in each block of each launch."""
+    """One row: a system, and how long its batches take in each block of each launch; a number: always the same."""
 
     def __init__(self, system, *launches, environment="toy-1.0", verdict="verified", seed="", start=None, **case):
         self.system, self.environment, self.verdict, self.seed = system, environment, verdict, seed
-        self.launches = [one if isinstance(one, (list, tuple)) else [one] * 5 for one in launches]
+        self.launches = [blocks for one in launches for blocks in ([one] if isinstance(one, list) else [[one] * 5] * 2)]
         self.start = start or {}  # of every launch: first_call_s, warm_batches, warm_seconds, peak_host_bytes, …
         self.case = msgspec.structs.replace(make_case(**case), system=system, environment=environment)
 

@@ -72,12 +72,8 @@ def test_where_no_gap_is_seen_nothing_can_be_won_back():
 
 
 def test_intervals_hold_what_they_are_made_of():
-    spread = lambda wall: [[wall * factor for factor in (0.98, 1.0, 1.03)] for _ in range(3)]  # noqa: E731
-    rows = [
-        Told("toy/fine/eager", *spread(9.0)),
-        Told("toy/fine/x", *spread(3.0)),
-        Told("toy/stack/eager", *spread(1.0)),
-    ]
+    walls = {"toy/fine/eager": 9.0, "toy/fine/x": 3.0, "toy/stack/eager": 1.0}
+    rows = [Told(system, [0.98 * wall], [wall], [1.02 * wall]) for system, wall in walls.items()]
     (gap,) = analysed(*rows).gaps
     (one,) = gap.recovered
     for low, estimate, high in (gap.times, one.share, one.against_eager):

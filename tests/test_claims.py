@@ -172,9 +172,8 @@ def test_a_reduced_workload_will_do_but_two_sizes_do_not_mix_and_the_seeds_own_c
 
 
 def test_a_quotient_of_quotients_has_an_interval_of_all_four():
-    spread = (0.97, 1.0, 1.03)
     walls = {EAGER_CPU: 8.0, TORCH_TRAIN: 1.0, EAGER_GPU: 4.0, TORCH_GPU: 2.0}
-    rows = [told(time, *[[wall * factor for factor in spread]] * 3) for time, wall in walls.items()]
+    rows = [told(time, [0.97 * wall], [wall], [1.03 * wall]) for time, wall in walls.items()]
     part = claims_of(rows)[1].parts[2]
     one = part.comparisons[0]
     assert one.measured.estimate == pytest.approx((8 / 1) / (4 / 2))

@@ -119,5 +119,5 @@ def test_damaged_lines_are_named_and_the_rest_is_explained(cpu, call):
         file.write("{not json\n")
     answer = call("explain", cpu)
     assert answer.code == 0
-    assert "launches.jsonl, line 14: " in answer.err
+    assert "launches.jsonl, line 20: " in answer.err
     assert "is the fastest" in answer.out

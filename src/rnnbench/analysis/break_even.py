@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from rnnbench.analysis.best import is_verified
+from rnnbench.analysis.best import is_verified, over
 from rnnbench.analysis.names import Who, who
 from rnnbench.analysis.rows import Measured
-from rnnbench.stats.bootstrap import Interval, independent, interval, ratio
+from rnnbench.stats.bootstrap import Interval, independent, interval
 from rnnbench.stats.difference import Verdict, judge
 
 
@@ -41,7 +41,7 @@ def _program(one: Measured) -> tuple[str, str, str]:
 def _break_even(one: Measured, eager: Measured) -> BreakEven:
     assert one.draws is not None
     assert eager.draws is not None
-    against = ratio(one.wall.estimate, one.draws, eager.wall.estimate, eager.draws)
+    against = over(one, eager)
     verdict = judge(against)
     cost = max(0.0, (one.row.compile_s or 0.0) - (eager.row.compile_s or 0.0))
     batches = None

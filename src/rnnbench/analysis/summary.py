@@ -175,7 +175,7 @@ def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
     if once:
         text = (
             f"{len(once)} of {len(verified)} verified rows had one launch: "
-            "such an interval knows nothing of how one process differs from the next."
+            "how one process differs from the next is not known of them, and allowed for."
         )
         yield Statement(kind="caution", text=text, about=tuple(once))
     noisy = [who(row) for row in verified if row.noisy]

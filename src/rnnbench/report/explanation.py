@@ -39,7 +39,8 @@ recovered     the share of the gap, on a log scale, that this execution of the f
 compile       first call and warm-up, less what as many steady batches take
 pays after    batches until the compile time is saved again; never: it is slower than eager
 memory        peak of the worker process: host, or device where it ran on one
-Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %."""
+Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %; what is said in words
+rests on wider intervals than the table's, which know how few launches there are."""
 
 
 def explain(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool) -> str:
