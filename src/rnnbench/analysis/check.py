@@ -136,7 +136,9 @@ def _steady(evidence: Evidence) -> Finding:
     if faster:
         advice.append("those that got faster were not warm yet: --effort thorough warms up longer")
     if slower:
-        advice.append("those that got slower may have been throttled or run out of memory: let the machine cool")
+        advice.append(
+            "those that got slower were slowed by something (heat, memory, other work): let the machine cool and rest"
+        )
     return _of_rows(
         "drift in launches",
         faster + slower,
