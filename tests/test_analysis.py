@@ -5,6 +5,7 @@ import math
 import msgspec
 import pytest
 
+import rnnbench
 from analysis_runs import Told, contents_of, make_limit
 from rnnbench.analysis.analyse import Analysis, analyse
 from rnnbench.analysis.names import Group, Who
@@ -193,3 +194,9 @@ def test_a_run_without_results_is_analysed_too():
     (group,) = analyse([empty]).groups
     assert (group.best, group.gaps, group.break_evens) == (None, (), ())
     assert [one.kind for one in group.summary] == ["none"]
+
+
+def test_loaded_runs_are_analysed_from_python():
+    contents = contents_of(Told("toy/fine/eager", 8.0), Told("toy/stack/eager", 2.0))
+    analysis = rnnbench.analyse_runs(rnnbench.Results(contents), rnnbench.Results(contents))
+    assert [one.gaps[0].times.estimate for one in analysis.groups] == [4.0, 4.0]
