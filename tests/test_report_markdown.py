@@ -154,6 +154,11 @@ def test_published_rows_stand_beside_the_measured_ones():
     assert pair["faster"] == "2.30×"
 
 
+def test_published_rows_that_contradict_themselves_are_marked():
+    (published,) = [rows for path, rows in tables(report(cpu=cpu_run())) if path[0].startswith("Published")]
+    assert sum(row["published"].endswith("†") for row in published) == 5
+
+
 # --- text stays text ------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
             }
         )
     left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])
-    bottom, top = log_domain([1.0, 0.5, *(datum["share"] for datum in data)], margin=1.3)
+    bottom, top = log_domain([1.0, 0.5, *(datum[end] for datum in data for end in ("low", "high"))])
     colours, shapes = by_framework((datum["framework"] for datum in data), looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
     across: dict[str, Any] = {
@@ -58,13 +58,17 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     x = alt.X("cost", type="quantitative", **across)
     base = alt.Chart(ROWS).encode(x=x)
     share = alt.Y("share", type="quantitative", **up)
-    label = base.mark_text(align="left", dx=10).encode(y=share, text=alt.Text("label", type="nominal"))
+    text = alt.Text("label", type="nominal")
+    label = base.mark_text(align="left", dx=10).encode(y=share, text=text)
     level = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
     above = level.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
         x=alt.value(0), text=alt.TextValue("above: slower than eager, never pays")
     )
+    foot = alt.Chart(alt.NamedData("feet")).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
+    line = alt.Chart(alt.NamedData("lines")).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
     layers = [
-        *_lines(left, right, bottom, across, up),
+        line.encode(x=x, y=share, detail=alt.Detail("batches", type="quantitative")),
+        *readable(foot.encode(x=x, y=share, text=text), LIMIT.light),
         level.mark_rule(color=INK.light, strokeWidth=1.2),
         *readable(above),
         base.mark_rule(strokeWidth=1.4).encode(
@@ -76,11 +80,12 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
         *readable(label),
     ]
     title = f"Does compiling pay: {panel.title}"
-    return finish(layers, data, title=title, subtitle=subtitle, width=_WIDTH, height=_HEIGHT)
+    points, feet = _lines(left, right, bottom)
+    return finish(layers, data, title=title, subtitle=subtitle, width=_WIDTH, height=_HEIGHT, lines=points, feet=feet)
 
 
-def _lines(left: float, right: float, bottom: float, across: Any, up: Any) -> list[alt.Chart]:
-    """Where a row has paid after 1, 10, 100, … batches; the number stands at a line's foot."""
+def _lines(left: float, right: float, bottom: float) -> tuple[Data, Data]:
+    """Where a row has paid after 1, 10, 100, … batches, and the foot of each line, where its number stands."""
     points: Data = []
     feet: Data = []
     for power in range(math.ceil(math.log10(right)) + 1):
@@ -91,10 +96,4 @@ def _lines(left: float, right: float, bottom: float, across: Any, up: Any) -> li
             points += [{"cost": cost, "share": 1 - cost / batches, "batches": batches} for cost in costs]
         if left < end < right:
             feet.append({"cost": end, "share": bottom, "label": f"pays after {batches:,.0f}"})
-    x, y = alt.X("cost", type="quantitative", **across), alt.Y("share", type="quantitative", **up)
-    foot = alt.Chart(alt.InlineData(values=feet)).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
-    line = alt.Chart(alt.InlineData(values=points)).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
-    return [
-        line.encode(x=x, y=y, detail=alt.Detail("batches", type="quantitative")),
-        *readable(foot.encode(x=x, y=y, text=alt.Text("label", type="nominal")), LIMIT.light),
-    ]
+    return points, feet

@@ -39,6 +39,11 @@ def wall_of(row: Row) -> float:
     return row.wall_s
 
 
+def ends(rows: Iterable[Row]) -> list[float]:
+    """The ends of the rows' intervals: an axis has room for them."""
+    return [time for row in rows for time in (row.wall_low_s, row.wall_high_s) if time]
+
+
 def point(row: Row) -> dict[str, Any]:
     """What every drawing of a row's time needs."""
     return {"framework": row.framework, "wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
@@ -69,11 +74,14 @@ def series(
 
 
 def finish(
-    layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int
+    layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int, **others: Data
 ) -> dict[str, Any]:
-    """The specification. It is not checked against the schema here, which takes as long as drawing: tests do that."""
+    """The specification; `others` is data that some layers refer to by name.
+
+    It is not checked against Vega-Lite's schema here, which takes as long as drawing: tests do that.
+    """
     chart = alt.layer(*layers).properties(
         width=width, height=height, title=alt.TitleParams(text=title, subtitle=subtitle)
     )
     spec = chart.to_dict(validate=False)
-    return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data}}
+    return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data, **others}}

@@ -80,7 +80,6 @@ CONFIG: dict[str, Any] = {
         "subtitleFontSize": 12,
         "offset": 14,
         "subtitlePadding": 4,
-        "limit": 1200,
     },
     "axis": {
         "labelColor": MUTED.light,
@@ -103,7 +102,7 @@ CONFIG: dict[str, Any] = {
         "symbolOpacity": 1,
         "offset": 6,
     },
-    "text": {"color": INK.light, "fontSize": 11, "limit": 420},
+    "text": {"color": INK.light, "fontSize": 11},
     "rule": {"color": INK.light},
 }
 
