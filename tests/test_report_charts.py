@@ -16,7 +16,7 @@ from report_runs import HOSTILE, cpu_run, gpu_run, hostile_run
 from rnnbench.report.charts import gallery, theme
 from rnnbench.report.charts.axes import log_domain, log_ticks
 from rnnbench.report.charts.gallery import draw_charts
-from rnnbench.report.charts.labels import spread
+from rnnbench.report.charts.labels import columns, spread
 from rnnbench.report.charts.render import as_file, as_png, draw
 from rnnbench.report.document import Document
 
@@ -261,6 +261,11 @@ def test_labels_with_room_stay_where_they_are():
 
 def test_labels_that_touch_move_apart_evenly():
     assert spread([100.0, 100.0], 10, 300) == [95.0, 105.0]
+
+
+def test_only_labels_that_could_meet_are_moved_apart():
+    assert columns([500.0, 10.0, 100.0, 300.0], 120) == [[1, 2], [3], [0]]
+    assert columns([], 120) == []
 
 
 @given(st.floats(1e-6, 1e4), st.floats(1, 1e6))

@@ -13,12 +13,14 @@ import altair as alt
 from rnnbench.analysis.break_even import BreakEven
 from rnnbench.analysis.names import who
 from rnnbench.report.charts.axes import log_domain, log_ticks
+from rnnbench.report.charts.labels import beside, columns
 from rnnbench.report.charts.marks import ONCE, ROWS, Data, by_framework, finish, readable
 from rnnbench.report.charts.theme import INK, LIMIT, Look
 from rnnbench.report.panel import Panel
 
 _WIDTH, _HEIGHT = 640, 380
 _LEAST = 0.1  # eager batches: what compiles for less stands at the left edge
+_LABEL = 130  # points, about the width of a label
 _STEPS = 60  # points of a line
 
 
@@ -41,6 +43,11 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
         )
     left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])
     bottom, top = log_domain([1.0, 0.5, *(datum[end] for datum in data for end in ("low", "high"))])
+    across_by = [math.log(datum["cost"] / left) / math.log(right / left) * _WIDTH for datum in data]
+    for column in columns(across_by, _LABEL):
+        ordered = sorted((data[index] for index in column), key=lambda datum: -datum["share"])
+        for datum, place in zip(ordered, beside([one["share"] for one in ordered], bottom, top, _HEIGHT), strict=True):
+            datum["place"] = place
     colours, shapes = by_framework((datum["framework"] for datum in data), looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
     across: dict[str, Any] = {
@@ -59,25 +66,25 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     base = alt.Chart(ROWS).encode(x=x)
     share = alt.Y("share", type="quantitative", **up)
     text = alt.Text("label", type="nominal")
-    label = base.mark_text(align="left", dx=10).encode(y=share, text=text)
-    level = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
-    above = level.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
-        x=alt.value(0), text=alt.TextValue("above: slower than eager, never pays")
-    )
+    label = base.mark_text(align="left", dx=10).encode(y=alt.Y("place", type="quantitative", **up), text=text)
+    never = alt.Chart(ONCE).mark_text(align="left", baseline="top", dx=6, dy=4)
+    never = never.encode(x=alt.value(0), y=alt.value(0), text=alt.TextValue("above 1: slower than eager, never pays"))
+    halo, label = readable(label)
     foot = alt.Chart(alt.NamedData("feet")).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
     line = alt.Chart(alt.NamedData("lines")).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
     layers = [
         line.encode(x=x, y=share, detail=alt.Detail("batches", type="quantitative")),
         *readable(foot.encode(x=x, y=share, text=text), LIMIT.light),
-        level.mark_rule(color=INK.light, strokeWidth=1.2),
-        *readable(above),
+        alt.Chart(ONCE).mark_rule(color=INK.light, strokeWidth=1.2).encode(y=alt.YDatum(1.0)),
+        *readable(never),
+        halo,
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
         base.mark_point(filled=True, size=75, opacity=1).encode(
             y=share, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
         ),
-        *readable(label),
+        label,
     ]
     title = f"Does compiling pay: {panel.title}"
     points, feet = _lines(left, right, bottom)

@@ -59,17 +59,19 @@ def series(
     label = base.mark_text(align="left", dx=10).encode(
         y=alt.Y("place", type="quantitative", **up), text=alt.Text("label", type="nominal")
     )
+    halo, label = readable(label)
     return [
         base.mark_line(strokeWidth=1.6, opacity=0.55).encode(
             y=wall, color=colour, detail=alt.Detail(detail, type="nominal")
         ),
+        halo,  # beneath the points: it must not hide one
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
         base.mark_point(filled=True, size=75, opacity=1).encode(
             y=wall, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
         ),
-        *readable(label),
+        label,
     ]
 
 
