@@ -35,6 +35,7 @@ lint: setup
 
 perf: setup
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/overhead.py
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from made_up import ENVIRONMENT, WHEN, make_case, make_contents, make_launch, make_proof, make_system
+from analysis_runs import make_limit
+from made_up import ENVIRONMENT, make_case, make_contents, make_launch, make_proof, make_system
 from rnnbench.analysis.limit import find_peaks, least_time
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import Method
@@ -93,12 +94,6 @@ CASE = make_case()
 MANIFEST = Manifest(framework="toy", title="Toy", package="toy", version="1.0", requirements=(), system=())
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
 RATES = Rates(products=(Timed(100, 2.0), Timed(900, 3.0)), copies=(Timed(80, 2.0), Timed(50, 1.0)))
-
-
-def make_limit(case=CASE, flops_per_s=1e11, bytes_per_s=1e10, **fields):
-    known = {"environment": case.environment, "device": case.device, "precision": case.precision}
-    rates = {"products": (Timed(int(flops_per_s), 1.0),), "copies": (Timed(int(bytes_per_s), 1.0),)}
-    return Limit(**{"started": WHEN, "outcome": "ok", **known, **rates, **fields})
 
 
 @pytest.fixture

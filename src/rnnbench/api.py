@@ -8,6 +8,7 @@ import msgspec
 
 from rnnbench import plan as planning
 from rnnbench.analysis import check, compare
+from rnnbench.analysis.analyse import Analysis, analyse
 from rnnbench.analysis.check import Finding
 from rnnbench.analysis.compare import THRESHOLD, Comparison
 from rnnbench.analysis.differences import CROSSABLE
@@ -87,6 +88,11 @@ def compare_runs(a: Results, b: Results, *, across: Collection[str] = (), thresh
         raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")
     kinds = [kind for kind in CROSSABLE if kind in across]
     return compare.compare_runs(a.contents, b.contents, across=kinds, threshold=threshold)
+
+
+def analyse_runs(*results: Results) -> Analysis:
+    """What one or several runs say: gaps, what is won back, break-even, limits, sentences, the seed's claims."""
+    return analyse([one.contents for one in results])
 
 
 def check_run(results: Results) -> list[Finding]:

@@ -12,6 +12,7 @@ from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
 from rnnbench.analysis.names import Group
 from rnnbench.analysis.rows import Measured, Row, measure_rows
 from rnnbench.analysis.summary import Statement, summarise
+from rnnbench.analysis.sure import surely
 from rnnbench.store.folder import Contents
 
 
@@ -36,7 +37,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def analyse(runs: Sequence[Contents]) -> Analysis:
-    measured = [measure_rows(contents) for contents in runs]
+    measured = [surely(measure_rows(contents), contents.run.method.noise_threshold) for contents in runs]
     groups: list[GroupAnalysis] = []
     peaks: list[Peak] = []
     for number, (contents, rows) in enumerate(zip(runs, measured, strict=True)):

@@ -6,7 +6,7 @@ import msgspec
 
 from rnnbench.analysis.names import Who, who
 from rnnbench.analysis.rows import Measured, Row
-from rnnbench.stats.bootstrap import Interval
+from rnnbench.stats.bootstrap import Interval, ratio
 from rnnbench.stats.difference import judge
 
 
@@ -32,15 +32,16 @@ def find_best(rows: Sequence[Measured]) -> Best | None:
     if best is None:
         return None
     others = [one for one in verified if one is not best]
-    slower = [one for one in others if judge(ratio_to_best(one.row)) == "slower"]
+    against = [over(one, best) for one in others]
+    slower = [index for index, times in enumerate(against) if judge(times) == "slower"]
     lean = min(verified, key=lambda one: memory_of(one.row) or float("inf"))
     return Best(
         row=who(best.row),
         wall_s=best.wall,
         others=len(others),
-        level=tuple(who(one.row) for one in others if one not in slower),
-        next=who(slower[0].row) if slower else None,
-        next_ratio=ratio_to_best(slower[0].row) if slower else None,
+        level=tuple(who(one.row) for index, one in enumerate(others) if index not in slower),
+        next=who(others[slower[0]].row) if slower else None,
+        next_ratio=against[slower[0]] if slower else None,
         compile_s=best.row.compile_s,
         memory_bytes=memory_of(best.row),
         least_memory=who(lean.row) if lean is not best else None,
@@ -53,11 +54,13 @@ def is_verified(row: Row) -> bool:
     return row.status == "verified" and row.wall_s is not None
 
 
-def ratio_to_best(row: Row) -> Interval:
-    assert row.ratio_low is not None
-    assert row.ratio is not None
-    assert row.ratio_high is not None
-    return Interval(row.ratio_low, row.ratio, row.ratio_high)
+def over(one: Measured, base: Measured) -> Interval:
+    """How many times as long one row takes as another."""
+    if one is base:
+        return Interval(1.0, 1.0, 1.0)
+    assert one.draws is not None
+    assert base.draws is not None
+    return ratio(one.wall.estimate, one.draws, base.wall.estimate, base.draws)
 
 
 def memory_of(row: Row) -> int | None:

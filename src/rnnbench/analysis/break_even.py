@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from rnnbench.analysis.best import is_verified
+from rnnbench.analysis.best import is_verified, over
 from rnnbench.analysis.names import Who, who
 from rnnbench.analysis.rows import Measured
-from rnnbench.stats.bootstrap import Interval, independent, interval, ratio
+from rnnbench.stats.bootstrap import Interval, independent, interval
 from rnnbench.stats.difference import Verdict, judge
 
 
@@ -41,15 +41,15 @@ def _program(one: Measured) -> tuple[str, str, str]:
 def _break_even(one: Measured, eager: Measured) -> BreakEven:
     assert one.draws is not None
     assert eager.draws is not None
-    against = ratio(one.wall.estimate, one.draws, eager.wall.estimate, eager.draws)
+    against = over(one, eager)
     verdict = judge(against)
     cost = max(0.0, (one.row.compile_s or 0.0) - (eager.row.compile_s or 0.0))
     batches = None
     if verdict == "faster":
         mine, theirs = independent(one.draws, eager.draws)
         saved = theirs - mine
-        with np.errstate(divide="ignore"):
-            draws = np.where(saved > 0, cost / saved, np.inf)  # a few replicates may save nothing
+        # A few replicates may save nothing.
+        draws = np.divide(cost, saved, out=np.full_like(saved, np.inf), where=saved > 0)
         batches = interval(cost / (eager.wall.estimate - one.wall.estimate), draws)
     return BreakEven(
         row=who(one.row), eager=who(eager.row), against_eager=against, verdict=verdict, cost_s=cost, batches=batches

@@ -136,7 +136,7 @@ def _steady(evidence: Evidence) -> Finding:
     if faster:
         advice.append("those that got faster were not warm yet: --effort thorough warms up longer")
     if slower:
-        advice.append("those that got slower may have been throttled or run out of memory: let the machine cool")
+        advice.append("something slowed those that got slower (heat, memory, other work): let the machine cool")
     return _of_rows(
         "drift in launches",
         faster + slower,

@@ -90,15 +90,15 @@ class Differences:
     def _find_environment(self, first: str, second: str) -> tuple[Difference, ...]:
         """By what is installed, not by where: the same versions on another machine are the same environment."""
         a, b = self._a.environments[first], self._b.environments[second]
+        versions = a.version, b.version
         found = list(_changes(a, b, ("python_version",)))
-        names = sorted(set(a.distributions) | set(b.distributions))
-        changed = [
-            f"{name} {a.distributions.get(name, 'absent')} → {b.distributions.get(name, 'absent')}"
-            for name in names
-            if a.distributions.get(name) != b.distributions.get(name)
-        ]
-        if a.version != b.version:  # the framework itself goes first
-            found.insert(0, f"{a.framework} {a.version} → {b.version}")
+        if versions[0] != versions[1]:  # the framework itself goes first
+            found.insert(0, f"{a.framework} {versions[0]} → {versions[1]}")
+        changed: list[str] = []
+        for name in sorted(set(a.distributions) | set(b.distributions)):
+            before, after = a.distributions.get(name, "absent"), b.distributions.get(name, "absent")
+            if before != after and (before, after) != versions:  # the framework's own package is told already
+                changed.append(f"{name} {before} → {after}")
         found += changed[:_SHOWN]
         if len(changed) > _SHOWN:
             found.append(f"{len(changed) - _SHOWN} more distributions")

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from rnnbench.analysis.best import is_verified, ratio_to_best
+from rnnbench.analysis.best import is_verified, over
 from rnnbench.analysis.names import Who, who
 from rnnbench.analysis.rows import Measured
-from rnnbench.stats.bootstrap import Interval, independent, interval, ratio
+from rnnbench.stats.bootstrap import Interval, independent, interval
 from rnnbench.stats.difference import Verdict, judge
 
 
@@ -42,7 +42,7 @@ def find_gaps(rows: Sequence[Measured]) -> tuple[Gap, ...]:
 
 
 def _gap(eager: Measured, best: Measured, fine: Sequence[Measured]) -> Gap:
-    times = ratio_to_best(eager.row)
+    times = over(eager, best)
     seen = judge(times) == "slower"
     return Gap(
         eager=who(eager.row),
@@ -60,9 +60,7 @@ def _program(one: Measured) -> tuple[str, str]:
 
 
 def _recovered(one: Measured, eager: Measured, best: Measured, seen: bool) -> Recovered:
-    assert one.draws is not None
-    assert eager.draws is not None
-    against = ratio(one.wall.estimate, one.draws, eager.wall.estimate, eager.draws)
+    against = over(one, eager)
     return Recovered(
         row=who(one.row),
         against_eager=against,
@@ -78,6 +76,7 @@ def _share(one: Measured, eager: Measured, best: Measured) -> Interval:
     assert eager.draws is not None
     assert best.draws is not None
     mine, slow, fast = independent(one.draws, eager.draws, best.draws)
-    closed = np.log(slow / mine) / np.log(slow / fast)
+    is_gap = slow > fast  # in a few replicates there may be none, and no share of it
+    closed = np.log(slow / mine)[is_gap] / np.log(slow / fast)[is_gap]
     estimate = np.log(eager.wall.estimate / one.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
     return interval(float(estimate), closed)

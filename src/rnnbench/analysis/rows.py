@@ -69,11 +69,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return (self.workload, self.phase, self.device, self.precision)
 
 
-class Measured(msgspec.Struct):
-    """A row with the bootstrap's replicates of its wall time, for whoever compares it with another."""
+class Measured(msgspec.Struct, frozen=True):
+    """A row with what it is made of, for whoever compares it with another."""
 
     row: Row
-    draws: Floats | None  # None: it has no time
+    draws: Floats | None = None  # replicates of its wall time; None: it has no time
+    series: tuple[Series, ...] = ()  # its launches
 
     @property
     def wall(self) -> Interval:
@@ -89,12 +90,12 @@ def make_rows(contents: Contents) -> list[Row]:
 
 
 def measure_rows(contents: Contents) -> list[Measured]:
-    """The same rows, with their replicates."""
+    """The same rows, with what they are made of."""
     run = contents.run
     measured = [_measure(run, standing) for standing in find_standing(contents)]
     measured = _with_limits(contents, _with_ratios(measured))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
-    return measured + [Measured(row, None) for row in unsupported]
+    return measured + [Measured(row) for row in unsupported]
 
 
 def _measure(run: Run, standing: Standing) -> Measured:
@@ -103,7 +104,7 @@ def _measure(run: Run, standing: Standing) -> Measured:
     if not standing.measured:
         failure = standing.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
-        return Measured(msgspec.structs.replace(blank, **fields), None)
+        return Measured(msgspec.structs.replace(blank, **fields))
     series = [
         Series(
             np.array([sample.batches for sample in launch.samples], np.float64),
@@ -137,7 +138,7 @@ def _measure(run: Run, standing: Standing) -> Measured:
         worst_error=worst.error if worst else None,
         worst_quantity=worst.quantity if worst else "",
     )
-    return Measured(row, draws)
+    return Measured(row, draws, tuple(series))
 
 
 def _beyond_steady(launch: Launch, wall_s: float) -> float | None:
@@ -170,7 +171,7 @@ def _with_ratios(measured: list[Measured]) -> list[Measured]:
             ratio_high=1.0 if is_best else against.high,
             best=is_best,
         )
-        compared.append(Measured(row, one.draws))
+        compared.append(msgspec.structs.replace(one, row=row))
     return compared
 
 
@@ -188,7 +189,7 @@ def _with_limits(contents: Contents, measured: list[Measured]) -> list[Measured]
         row = msgspec.structs.replace(
             one.row, limit_s=least.seconds, limit_share=estimate, limit_share_low=low, limit_share_high=high
         )
-        limited.append(Measured(row, one.draws))
+        limited.append(msgspec.structs.replace(one, row=row))
     return limited
 
 

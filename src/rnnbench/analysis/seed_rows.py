@@ -1,6 +1,7 @@
 """Finding the measured rows that stand for entries of the seed's tables, through the labels in the manifests."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rnnbench.analysis.best import is_verified
 from rnnbench.analysis.conclusions import Time
@@ -54,6 +55,7 @@ class SeedRows:
         return {time: (Group(run, *one.row.group), one) for time, one in found.items() if one is not None}
 
 
+@lru_cache
 def published_seconds(time: Time) -> float | None:
     """The entry itself, from the seed the conclusions are of."""
     for row in find_published(WORKLOAD, time.phase, time.device, time.seed_label):

@@ -164,8 +164,8 @@ def _pays(
 def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
     wrong = [who(row) for row in rows if row.status == "wrong"]
     if wrong:
-        verb = "computes" if len(wrong) == 1 else "compute"
-        text = f"{listing([names[one] for one in wrong])} {verb} something else and count for nothing here."
+        verbs = ("computes", "counts") if len(wrong) == 1 else ("compute", "count")
+        text = f"{listing([names[one] for one in wrong])} {verbs[0]} something else and {verbs[1]} for nothing here."
         yield Statement(kind="wrong", text=text, about=tuple(wrong))
 
 
@@ -175,7 +175,7 @@ def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
     if once:
         text = (
             f"{len(once)} of {len(verified)} verified rows had one launch: "
-            "such an interval knows nothing of how one process differs from the next."
+            "how one process differs from the next is not known of them, and allowed for."
         )
         yield Statement(kind="caution", text=text, about=tuple(once))
     noisy = [who(row) for row in verified if row.noisy]

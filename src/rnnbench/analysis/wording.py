@@ -17,8 +17,9 @@ def times(value: Interval) -> str:
 
 
 def percent(value: Interval) -> str:
-    """`13 % [-21, 35]`."""
-    return f"{100 * value.estimate:.0f} % [{100 * value.low:.0f}, {100 * value.high:.0f}]"
+    """`13.0 % [-20.6, 35.4]`."""
+    low, estimate, high = (units.figures(100 * one) for one in value)
+    return f"{estimate} % [{low}, {high}]"
 
 
 def count(value: Interval) -> str:

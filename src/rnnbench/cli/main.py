@@ -55,7 +55,9 @@ def about(
       rnnbench systems                                     what can be run
       rnnbench run 'pytorch/*/eager' -w ce-short           time some of it
       rnnbench show runs/2026-11-15-101500                 print the tables again
+      rnnbench explain runs/2026-11-15-101500              say what its numbers mean
       rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
+      rnnbench compare runs/before runs/after              what has become faster or slower
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
     """
 

@@ -15,7 +15,7 @@ def report(
     ] = "html,md,csv,json,svg,png",
     charts: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: of all up to 60, else of 8."),
+        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: of all up to 60, else of 2."),
     ] = None,
 ) -> None:
     """Write report.html, report.md, results.csv, results.json and charts; times nothing.

@@ -39,7 +39,8 @@ recovered     the share of the gap, on a log scale, that this execution of the f
 compile       first call and warm-up, less what as many steady batches take
 pays after    batches until the compile time is saved again; never: it is slower than eager
 memory        peak of the worker process: host, or device where it ran on one
-Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %."""
+Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %; what is said in words
+rests on wider intervals than the table's, which know how few launches there are."""
 
 
 def explain(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool) -> str:
@@ -119,9 +120,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     parts = ["Quick conclusions of seed 000 (2019, GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
     for claim in claims:
         lines = [_wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
-        missing = _missing(claim)
-        if missing:
-            lines.append(_wrapped(f"No verified row of {listing(missing)}.", "   ", "   "))
+        lines += [_wrapped(f"Not measured or not verified {missing}.", "   ", "   ") for missing in _missing(claim)]
         parts.append("\n".join([*lines, *map(_part, claim.parts)]))
     return "\n\n".join(parts)
 
@@ -131,10 +130,13 @@ def _verdicts(one: Claim | Part) -> str:
 
 
 def _missing(claim: Claim) -> list[str]:
-    """What would have to be measured for the claim to be judged in full."""
-    comparisons = [one for part in claim.parts for one in part.comparisons]
-    factors = [factor for one in comparisons for factor in (*one.over, *one.under) if factor.row is None]
-    return list(dict.fromkeys(f"{factor.label.partition(' (')[0]} on {factor.device}" for factor in factors))
+    """`on cpu: TF Eager and TF Graph`: what would have to be measured for the claim to be judged in full."""
+    labels: dict[str, list[str]] = {}
+    for comparison in (one for part in claim.parts for one in part.comparisons):
+        for factor in (*comparison.over, *comparison.under):
+            if factor.row is None and factor.label not in labels.setdefault(factor.device, []):
+                labels[factor.device].append(factor.label)
+    return [f"on {device}: {listing(names)}" for device, names in labels.items() if names]
 
 
 def _part(part: Part) -> str:

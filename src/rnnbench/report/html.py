@@ -1,8 +1,9 @@
 """`report.html`: one file with everything in it, that works from a disk without a network.
 
 What comes from a run reaches the page in three ways, each of them escaped: as text of the template (Jinja2's
-autoescape), as JSON that cannot end its element, and inside the drawings, whose text Vega escapes. A content
-security policy allows the page's own script by its hash and nothing else, should one of them ever fail.
+autoescape), as JSON that cannot end its element, and inside the drawings, whose text Vega escapes. What the
+template marks as safe is these two and the page's own style and script. A content security policy allows that
+script by its hash and nothing else, should an escape ever fail.
 """
 
 import base64
@@ -11,7 +12,6 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from rnnbench import __version__
 from rnnbench.published import SOURCES
@@ -38,15 +38,15 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
         version=__version__,
         several=document.several,
         runs=[_run(name, contents) for name, contents in zip(document.names, document.runs, strict=True)],
-        charts=[{**one._asdict(), "svg": Markup(one.svg)} for one in charts],
+        charts=charts,
         legend=[(line[:12].strip(), line[12:]) for line in LEGEND.splitlines()],
         claims=document.analysis.claims,
         published=published,
         sources=list({id(one): one for one in (SOURCES[row.published.source] for row in published)}.values()),
-        style=Markup(_colours(document) + _read("style.css")),
-        script=Markup(script),
+        style=_colours(document) + _read("style.css"),
+        script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=Markup(page_data(document, charts)),
+        data=page_data(document, charts),
     )
     return page.encode()
 

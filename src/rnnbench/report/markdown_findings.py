@@ -50,6 +50,8 @@ def published(document: Document) -> Iterator[str]:
         return
     yield "# Published for the Same Models"
     yield "Times of one batch. Where a measured row stands for a published one, it is the same program on this machine."
+    if any(one.contradicts for one in found):
+        yield "† The published row contradicts itself: its elapsed time or throughput means another time."
     headings = [
         "published row",
         "workload",
@@ -66,7 +68,7 @@ def published(document: Document) -> Iterator[str]:
             plain(one.published.workload),
             one.published.phase,
             plain(one.published.when_and_where),
-            units.seconds(one.published.wall_s),
+            units.seconds(one.published.wall_s) + ("†" if one.contradicts else ""),
             units.seconds(one.measured.wall_s if one.measured else None),
             code(f"{one.measured.system} @ {one.measured.environment}") if one.measured else "",
             units.times(one.times_faster),

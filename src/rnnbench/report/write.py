@@ -32,7 +32,7 @@ def write_report(
         drawings = draw_charts(document, charted(document, charts), say)
         for one in drawings:
             if "svg" in chosen:
-                files[f"charts/{one.name}.svg"] = as_file(one.svg)
+                files[f"charts/{one.name}.svg"] = as_file(one.svg, one.words)
             if "png" in chosen:
                 say(f"charts: {one.name}.png")
                 files[f"charts/{one.name}.png"] = as_png(one.svg)

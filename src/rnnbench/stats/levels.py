@@ -1,8 +1,9 @@
 """The ratio of two times, each measured by a few launches, with an interval that holds what it promises.
 
-A bootstrap of three launches knows three values and is far too sure of itself: its 95 % intervals hold
-the truth three times in four. Here launches are taken as draws from a normal law on the log scale, the
-same on both sides of a case, its variance moderated by the other cases'; the interval is Student's.
+A bootstrap of three launches knows three values and is too sure of itself: where launches differ more than
+samples do, its 95 % intervals hold the truth three times in four. Here launches are taken as draws from a
+normal law on the log scale, the same on both sides of a case, its variance moderated by the other cases';
+the interval is Student's.
 """
 
 import math

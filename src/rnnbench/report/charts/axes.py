@@ -14,8 +14,8 @@ TIME_LABEL = (
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each decade; over many decades only the ones."""
-    digits = (1, 2, 5) if high / low < 1e3 else (1,)
+    """1, 2 and 5 of each decade; within one decade some more, over many only the ones."""
+    digits = (1, 1.5, 2, 3, 4, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 1e3 else (1,)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     found = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
     return [value for value in found if low <= value <= high]

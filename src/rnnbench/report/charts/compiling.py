@@ -13,12 +13,14 @@ import altair as alt
 from rnnbench.analysis.break_even import BreakEven
 from rnnbench.analysis.names import who
 from rnnbench.report.charts.axes import log_domain, log_ticks
+from rnnbench.report.charts.labels import beside, columns
 from rnnbench.report.charts.marks import ONCE, ROWS, Data, by_framework, finish, readable
 from rnnbench.report.charts.theme import INK, LIMIT, Look
 from rnnbench.report.panel import Panel
 
 _WIDTH, _HEIGHT = 640, 380
 _LEAST = 0.1  # eager batches: what compiles for less stands at the left edge
+_LABEL = 130  # points, about the width of a label
 _STEPS = 60  # points of a line
 
 
@@ -40,7 +42,12 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
             }
         )
     left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])
-    bottom, top = log_domain([1.0, 0.5, *(datum["share"] for datum in data)], margin=1.3)
+    bottom, top = log_domain([1.0, 0.5, *(datum[end] for datum in data for end in ("low", "high"))])
+    across_by = [math.log(datum["cost"] / left) / math.log(right / left) * _WIDTH for datum in data]
+    for column in columns(across_by, _LABEL):
+        ordered = sorted((data[index] for index in column), key=lambda datum: -datum["share"])
+        for datum, place in zip(ordered, beside([one["share"] for one in ordered], bottom, top, _HEIGHT), strict=True):
+            datum["place"] = place
     colours, shapes = by_framework((datum["framework"] for datum in data), looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
     across: dict[str, Any] = {
@@ -58,29 +65,34 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     x = alt.X("cost", type="quantitative", **across)
     base = alt.Chart(ROWS).encode(x=x)
     share = alt.Y("share", type="quantitative", **up)
-    label = base.mark_text(align="left", dx=10).encode(y=share, text=alt.Text("label", type="nominal"))
-    level = alt.Chart(ONCE).encode(y=alt.YDatum(1.0))
-    above = level.mark_text(align="left", baseline="bottom", dx=4, dy=-3).encode(
-        x=alt.value(0), text=alt.TextValue("above: slower than eager, never pays")
-    )
+    text = alt.Text("label", type="nominal")
+    label = base.mark_text(align="left", dx=10).encode(y=alt.Y("place", type="quantitative", **up), text=text)
+    never = alt.Chart(ONCE).mark_text(align="left", baseline="top", dx=6, dy=4)
+    never = never.encode(x=alt.value(0), y=alt.value(0), text=alt.TextValue("above 1: slower than eager, never pays"))
+    halo, label = readable(label)
+    foot = alt.Chart(alt.NamedData("feet")).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
+    line = alt.Chart(alt.NamedData("lines")).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
     layers = [
-        *_lines(left, right, bottom, across, up),
-        level.mark_rule(color=INK.light, strokeWidth=1.2),
-        *readable(above),
+        line.encode(x=x, y=share, detail=alt.Detail("batches", type="quantitative")),
+        *readable(foot.encode(x=x, y=share, text=text), LIMIT.light),
+        alt.Chart(ONCE).mark_rule(color=INK.light, strokeWidth=1.2).encode(y=alt.YDatum(1.0)),
+        *readable(never),
+        halo,
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
         base.mark_point(filled=True, size=75, opacity=1).encode(
             y=share, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
         ),
-        *readable(label),
+        label,
     ]
     title = f"Does compiling pay: {panel.title}"
-    return finish(layers, data, title=title, subtitle=subtitle, width=_WIDTH, height=_HEIGHT)
+    points, feet = _lines(left, right, bottom)
+    return finish(layers, data, title=title, subtitle=subtitle, width=_WIDTH, height=_HEIGHT, lines=points, feet=feet)
 
 
-def _lines(left: float, right: float, bottom: float, across: Any, up: Any) -> list[alt.Chart]:
-    """Where a row has paid after 1, 10, 100, … batches; the number stands at a line's foot."""
+def _lines(left: float, right: float, bottom: float) -> tuple[Data, Data]:
+    """Where a row has paid after 1, 10, 100, … batches, and the foot of each line, where its number stands."""
     points: Data = []
     feet: Data = []
     for power in range(math.ceil(math.log10(right)) + 1):
@@ -91,10 +103,4 @@ def _lines(left: float, right: float, bottom: float, across: Any, up: Any) -> li
             points += [{"cost": cost, "share": 1 - cost / batches, "batches": batches} for cost in costs]
         if left < end < right:
             feet.append({"cost": end, "share": bottom, "label": f"pays after {batches:,.0f}"})
-    x, y = alt.X("cost", type="quantitative", **across), alt.Y("share", type="quantitative", **up)
-    foot = alt.Chart(alt.InlineData(values=feet)).mark_text(baseline="bottom", dy=-5, align="right", dx=-5)
-    line = alt.Chart(alt.InlineData(values=points)).mark_line(color=LIMIT.light, strokeWidth=1, strokeDash=[4, 3])
-    return [
-        line.encode(x=x, y=y, detail=alt.Detail("batches", type="quantitative")),
-        *readable(foot.encode(x=x, y=y, text=alt.Text("label", type="nominal")), LIMIT.light),
-    ]
+    return points, feet

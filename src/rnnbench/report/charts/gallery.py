@@ -14,10 +14,10 @@ from rnnbench.report.charts.theme import Look, looks
 from rnnbench.report.document import Document, machine_name
 from rnnbench.report.panel import Panel
 
-#: Drawing takes about a tenth of a second. A run of more groups than this is a data set rather than something
+#: Drawing takes tenths of a second. A run of more groups than this is a data set rather than something
 #: to leaf through, and only its first groups have charts unless more are asked for.
 ALL_OF = 60
-FIRST_OF_MANY = 8
+FIRST_OF_MANY = 2
 
 
 class Chart(NamedTuple):

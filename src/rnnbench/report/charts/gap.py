@@ -9,7 +9,7 @@ from rnnbench.domain.system import GRANULARITIES
 from rnnbench.report import units
 from rnnbench.report.charts.axes import log_domain, log_time
 from rnnbench.report.charts.labels import LINE, beside
-from rnnbench.report.charts.marks import ONCE, ROWS, Data, finish, point, readable, series, wall_of
+from rnnbench.report.charts.marks import ONCE, ROWS, Data, ends, finish, point, readable, series, wall_of
 from rnnbench.report.charts.theme import LIMIT, Look
 from rnnbench.report.panel import Panel
 
@@ -22,7 +22,7 @@ def gap(panel: Panel, looks: dict[str, Look], subtitle: str, limit_s: float | No
     present = {row.granularity for row in rows}
     columns = [name for name in (*GRANULARITIES, *sorted(present - set(GRANULARITIES))) if name in present]
     members = [[row for row in rows if row.granularity == name] for name in columns]
-    low, high = log_domain([wall_of(row) for row in rows] + ([limit_s] if limit_s else []))
+    low, high = log_domain(ends(rows) + ([limit_s] if limit_s else []))
     height = max(340, round(LINE) * (max(map(len, members)) + 2))
     data = [datum for column in members for datum in _column(panel, column, low, high, height)]
     up = log_time(low, high, "time of one batch")

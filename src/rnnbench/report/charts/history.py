@@ -10,7 +10,7 @@ from rnnbench.environments.environment import Environment
 from rnnbench.report import units
 from rnnbench.report.charts.axes import log_domain, log_time
 from rnnbench.report.charts.labels import beside
-from rnnbench.report.charts.marks import ROWS, finish, point, series, wall_of
+from rnnbench.report.charts.marks import ROWS, ends, finish, point, series, wall_of
 from rnnbench.report.charts.theme import Look
 from rnnbench.report.panel import Panel
 
@@ -36,12 +36,12 @@ def history(
         key=lambda name: (environments[name].framework, version_key(environments[name].version), name),
     )
     newest = {row.system: row for row in sorted(rows, key=lambda row: order.index(row.environment))}
-    low, high = log_domain(wall_of(row) for row in rows)
+    low, high = log_domain(ends(rows))
     places: dict[str, float] = {}
     for environment in order:
-        ends = sorted((row for row in newest.values() if row.environment == environment), key=wall_of, reverse=True)
-        found = beside([wall_of(row) for row in ends], low, high, _HEIGHT)
-        places.update({row.system: place for row, place in zip(ends, found, strict=True)})
+        last = sorted((row for row in newest.values() if row.environment == environment), key=wall_of, reverse=True)
+        found = beside([wall_of(row) for row in last], low, high, _HEIGHT)
+        places.update({row.system: place for row, place in zip(last, found, strict=True)})
     data = [
         {
             **point(row),

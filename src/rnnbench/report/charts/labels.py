@@ -12,6 +12,17 @@ def beside(values: list[float], low: float, high: float, height: float) -> list[
     return [high * math.exp(-place / height * span) for place in spread(wanted, LINE, height)]
 
 
+def columns(places: list[float], width: float) -> list[list[int]]:
+    """Which labels could cover each other: indexes of points that follow on each other by less than a label's width."""
+    found: list[list[int]] = []
+    for index in sorted(range(len(places)), key=lambda index: places[index]):
+        if found and places[index] - places[found[-1][-1]] < width:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
+
+
 def spread(wanted: list[float], least: float, height: float) -> list[float]:
     """Ascending wishes -> places at least so far apart, each as near as may be to its wish.
 

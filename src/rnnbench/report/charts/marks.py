@@ -39,6 +39,11 @@ def wall_of(row: Row) -> float:
     return row.wall_s
 
 
+def ends(rows: Iterable[Row]) -> list[float]:
+    """The ends of the rows' intervals: an axis has room for them."""
+    return [time for row in rows for time in (row.wall_low_s, row.wall_high_s) if time]
+
+
 def point(row: Row) -> dict[str, Any]:
     """What every drawing of a row's time needs."""
     return {"framework": row.framework, "wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
@@ -54,26 +59,31 @@ def series(
     label = base.mark_text(align="left", dx=10).encode(
         y=alt.Y("place", type="quantitative", **up), text=alt.Text("label", type="nominal")
     )
+    halo, label = readable(label)
     return [
         base.mark_line(strokeWidth=1.6, opacity=0.55).encode(
             y=wall, color=colour, detail=alt.Detail(detail, type="nominal")
         ),
+        halo,  # beneath the points: it must not hide one
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
         base.mark_point(filled=True, size=75, opacity=1).encode(
             y=wall, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
         ),
-        *readable(label),
+        label,
     ]
 
 
 def finish(
-    layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int
+    layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int, **others: Data
 ) -> dict[str, Any]:
-    """The specification. It is not checked against the schema here, which takes as long as drawing: tests do that."""
+    """The specification; `others` is data that some layers refer to by name.
+
+    It is not checked against Vega-Lite's schema here, which takes as long as drawing: tests do that.
+    """
     chart = alt.layer(*layers).properties(
         width=width, height=height, title=alt.TitleParams(text=title, subtitle=subtitle)
     )
     spec = chart.to_dict(validate=False)
-    return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data}}
+    return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data, **others}}

@@ -1,5 +1,6 @@
 """From a specification to files. One SVG serves light and dark readers."""
 
+from html import escape
 from typing import Any
 
 import vl_convert
@@ -14,11 +15,12 @@ def draw(spec: dict[str, Any]) -> str:
     return vl_convert.vegalite_to_svg({**spec, "config": CONFIG})
 
 
-def as_file(svg: str) -> bytes:
-    """The SVG as a file: it follows the reader's own choice of light or dark, where a viewer knows one."""
+def as_file(svg: str, words: str) -> bytes:
+    """The SVG as a file: it says what it shows, and follows the reader's choice of light or dark."""
+    title = f"<title>{escape(words)}</title>"
     style = f"<style>@media (prefers-color-scheme:dark){{{dark_css()}}}</style>"
     head, bracket, rest = svg.partition(">")
-    return f"{head}{bracket}{style}{rest}\n".encode()
+    return f'{head} role="img"{bracket}{title}{style}{rest}\n'.encode()
 
 
 def as_png(svg: str) -> bytes:

@@ -66,6 +66,7 @@ def looks(frameworks: Iterable[str]) -> dict[str, Look]:
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 CONFIG: dict[str, Any] = {
+    "aria": False,  # a drawing is described as one, in a sentence; its numbers are in the table
     "background": GROUND.light,
     "font": FONT,
     "padding": 12,

@@ -3,10 +3,18 @@
 const NONE = "–";
 const known = (value) => value !== null && value !== undefined;
 
+// Where a number is exactly between two, Python takes the even one and toFixed the larger.
+function fixed(value, digits) {
+  const scaled = Math.abs(value) * 10 ** digits;
+  const below = Math.floor(scaled);
+  const between = scaled - below === 0.5 && Number.isInteger(8 * value); // 8: else the half is the scaling's
+  return (between && below % 2 === 0 ? (Math.sign(value) * below) / 10 ** digits : value).toFixed(digits);
+}
+
 function figures(value) {
   const size = Math.abs(value);
-  if (size >= 100) return value.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
-  return value.toFixed(size >= 10 ? 1 : 2);
+  if (size >= 100) return fixed(value, 0).replace(/\B(?=(\d{3})+$)/g, ",");
+  return fixed(value, size >= 10 ? 1 : 2);
 }
 
 function unit(value) {
@@ -37,7 +45,7 @@ function bytes(value) {
   return `${figures(amount)} GB`;
 }
 
-const times = (value) => (!known(value) ? NONE : `${value.toFixed(value < 100 ? 2 : 0)}×`);
-const share = (value) => (!known(value) ? NONE : `${(100 * value).toFixed(value >= 0.0995 ? 0 : 1)} %`);
+const times = (value) => (!known(value) ? NONE : `${fixed(value, value < 100 ? 2 : 0)}×`);
+const share = (value) => (!known(value) ? NONE : `${fixed(100 * value, value >= 0.0995 ? 0 : 1)} %`);
 const amount = (value) => (!known(value) ? NONE : figures(value));
 const scientific = (value) => (known(value) ? value.toExponential(1) : "not finite");

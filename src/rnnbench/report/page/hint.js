@@ -1,6 +1,7 @@
 // What a row says when it is pointed at or focused: interval, samples, environment.
 
 const hint = byId("hint");
+let pointed = null; // the row it speaks of, and where along it
 
 function showHint(row, target, x) {
   const measured = known(row.wall_s);
@@ -13,6 +14,13 @@ function showHint(row, target, x) {
     drawSamples(row, 360, 90),
     element("p", { class: "quiet" }, `${row.environment}: ${environmentOf(row)}${known(row.threads) ? `, ${row.threads} threads` : ""}`),
   );
+  pointed = { target, x };
+  placeHint();
+}
+
+function placeHint() {
+  if (!pointed) return;
+  const { target, x } = pointed;
   hint.hidden = false;
   const box = target.getBoundingClientRect();
   const below = box.bottom + hint.offsetHeight + 12 < innerHeight;
@@ -20,5 +28,9 @@ function showHint(row, target, x) {
   hint.style.left = `${Math.max(4, Math.min(x, innerWidth - hint.offsetWidth - 12))}px`;
 }
 
-const hideHint = () => { hint.hidden = true; };
-addEventListener("scroll", hideHint, { passive: true });
+function hideHint() {
+  pointed = null;
+  hint.hidden = true;
+}
+
+addEventListener("scroll", placeHint, { passive: true });

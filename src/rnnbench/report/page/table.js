@@ -40,7 +40,7 @@ function barCell(row) {
 
 function statusCell(row) {
   const badge = element("span", { class: "badge" }, row.status + (row.noisy ? "~" : ""));
-  return [badge, row.reason ? `: ${row.reason}` : null];
+  return [badge, row.reason ? element("span", { class: "reason" }, `: ${row.reason}`) : null];
 }
 
 function chosenRows() {
