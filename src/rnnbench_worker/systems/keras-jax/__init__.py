@@ -1,0 +1,14 @@
+"""Keras on JAX."""
+
+from rnnbench_worker.systems.jax.settings import apply_settings, describe_device
+from rnnbench_worker.systems.keras import with_version
+from rnnbench_worker.systems.keras.on_jax import JaxProgram
+
+
+def describe(job):
+    apply_settings(job)
+    return with_version(describe_device(job))
+
+
+def build(job, parameters):
+    return JaxProgram(job, parameters)

@@ -1,0 +1,14 @@
+"""Keras on TensorFlow."""
+
+from rnnbench_worker.systems.keras import with_version
+from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
+from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
+
+
+def describe(job):
+    apply_settings(job)
+    return with_version(describe_device(job))
+
+
+def build(job, parameters):
+    return TensorFlowProgram(job, parameters)
