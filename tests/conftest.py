@@ -1,7 +1,8 @@
-"""What tests share: calling commands, private folders, the sabotage framework, the PyTorch environment."""
+"""What tests share: calling commands, private folders, the sabotage framework, the PyTorch environment, a browser."""
 
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -76,3 +77,68 @@ def environment_of(private_folders, monkeypatch):
 @pytest.fixture
 def pytorch(environment_of):
     return environment_of("pytorch")
+
+
+# --- the page of a report, in a real browser ------------------------------------------------------------
+
+
+def write_page(path, **runs):
+    from rnnbench.report.charts.gallery import draw_charts
+    from rnnbench.report.document import Document
+    from rnnbench.report.html import as_html
+
+    document = Document(list(runs), list(runs.values()))
+    path.write_bytes(as_html(document, draw_charts(document, 2, lambda text: None)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium on the PATH: install it to test the page")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def pages(browser, tmp_path_factory):
+    from report_runs import cpu_run, gpu_run, hostile_run
+
+    folder = tmp_path_factory.mktemp("pages")
+    return {
+        "two": write_page(folder / "two.html", cpu=cpu_run(), gpu=gpu_run()),
+        "hostile": write_page(folder / "hostile.html", hostile=hostile_run()),
+    }
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    """Opens a page; at the end of the test nothing may have been said on the console or asked of a network."""
+    said, asked, contexts = [], [], []
+
+    def listen(page):
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda box: (said.append(f"dialog: {box.message}"), box.dismiss()))
+        page.on("request", lambda request: asked.append(request.url))
+
+    def visit(name="two", fragment="", **context):
+        made = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **context})
+        contexts.append(made)
+        page = made.new_page()
+        page.set_default_timeout(10_000)
+        listen(page)
+        page.goto(f"{pages[name].as_uri()}{fragment}")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
