@@ -153,7 +153,7 @@ def _pays(
     """For the best row and for what wins something back: the table has the others."""
     spoken_of = {one.row for gap in gaps for one in gap.recovered} | ({best.row} if best else set())
     for one in break_evens:
-        if one.row in spoken_of and one.batches is not None:
+        if one.row in spoken_of and one.batches is not None and one.cost_s > 0:
             text = (
                 f"{names[one.row]} has paid for the {units.seconds(one.cost_s)} of its start after "
                 f"{count(one.batches)} batches, against {names[one.eager]}."
