@@ -1,5 +1,6 @@
 """What the tests of JAX and of the libraries on top of it share."""
 
+from rnnbench.manifests import manifests
 from systems_helpers import job_for, run_snippet
 
 #: A training step gives its parameters' memory away, `gradients` must not.
@@ -42,3 +43,13 @@ def pool_threads(environment, system, workload, place, threads):
     """How many threads XLA's pool has, in a process that is pinned to nothing."""
     job = job_for(system, workload, place, threads=1)
     return run_snippet(environment, {**job, "cpus": [], "threads": threads}, _POOL)
+
+
+def assert_same_jax(framework):
+    """What stands on JAX has the very same one, so that rows differ by what stands on it alone."""
+    jax = manifests()["jax"]
+    (entry,) = manifests()[framework].requirements
+    pinned = jax.requirements[0]
+    assert {line.format(version=jax.version) for line in pinned.cpu} < set(entry.cpu)
+    assert {line.format(version=jax.version) for line in pinned.cuda} < set(entry.cuda)
+    assert set(pinned.constraints) <= set(entry.constraints)
