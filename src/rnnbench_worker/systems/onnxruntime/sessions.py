@@ -37,10 +37,10 @@ def open_session(model, job):
 def describe_device(job):
     """Read from a session of the smallest network there is."""
     session = open_session(onnx_bytes(torch.nn.Identity(), (torch.zeros(1),), ["inputs"]), job)
-    found = {provider: device for device, provider in PROVIDERS.items()}
+    provider = session.get_providers()[0]
     return {
         "versions": {"onnxruntime": onnxruntime.__version__, "torch": torch.__version__},
-        "device": found[session.get_providers()[0]],
-        "device_name": onnxruntime.get_device(),
+        "device": next(device for device, name in PROVIDERS.items() if name == provider),
+        "device_name": provider,
         "threads": session.get_session_options().intra_op_num_threads,
     }
