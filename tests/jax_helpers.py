@@ -24,25 +24,10 @@ for batch in batches:
 answer = {"parameters": program.parameter_count(), "compiled": program._train._cache_size()}
 """
 
-#: XLA names the threads of its pool on the CPU. All are there as soon as it has a device and one thing is computed.
-_POOL = """
-framework.describe(job)
-import jax.numpy as jnp
-(jnp.ones((512, 512)) @ jnp.ones((512, 512))).block_until_ready()
-names = [open("/proc/self/task/{}/comm".format(task)).read().strip() for task in os.listdir("/proc/self/task")]
-answer = names.count("tf_XLAEigen")
-"""
-
 
 def round_trip(environment, system, workload, place):
     """Parameters come back to the bit; how many there are, and how often three training steps were compiled."""
     return run_snippet(environment, job_for(system, workload, place, phase="train"), _ROUND_TRIP)
-
-
-def pool_threads(environment, system, workload, place, threads):
-    """How many threads XLA's pool has, in a process that is pinned to nothing."""
-    job = job_for(system, workload, place, threads=1)
-    return run_snippet(environment, {**job, "cpus": [], "threads": threads}, _POOL)
 
 
 def assert_same_jax(framework):

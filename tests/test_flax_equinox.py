@@ -3,7 +3,7 @@
 import pytest
 
 import rnnbench
-from jax_helpers import assert_same_jax, pool_threads, round_trip
+from jax_helpers import assert_same_jax, round_trip
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import parameter_count
 from rnnbench.manifests import manifests
@@ -31,11 +31,6 @@ def test_parameters_come_back_to_the_bit_and_a_step_is_compiled_once(library, tm
     system, environment = library
     found = round_trip(environment, system, LANGUAGE, tmp_path)
     assert found == {"parameters": parameter_count(parse_workload(LANGUAGE)), "compiled": 1}
-
-
-def test_the_pool_has_the_threads_asked_for(library, tmp_path):
-    system, environment = library
-    assert pool_threads(environment, system, LANGUAGE, tmp_path, 1) == 1
 
 
 VERSIONS = "answer = framework.describe(job)['versions']"

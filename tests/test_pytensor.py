@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rnnbench
-from jax_helpers import assert_same_jax, pool_threads
+from jax_helpers import assert_same_jax
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import parameter_count
 from rnnbench.machine import allowed_cpus
@@ -133,10 +133,6 @@ def test_blas_works_with_two_threads_and_denormals_are_kept_when_asked(pytensor,
     found = run_snippet(pytensor, job, THREADS)
     assert found["threads"] == found["worked"] == 2
     assert found["kept"] > 0.0
-
-
-def test_through_jax_the_pool_has_the_threads_asked_for(pytensor, tmp_path):
-    assert pool_threads(pytensor, "pytensor/packed/scan-jax", SPEECH, tmp_path, 1) == 1
 
 
 def test_what_cannot_be_done_is_declared(pytensor):
