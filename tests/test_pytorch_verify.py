@@ -14,8 +14,10 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 #: All but `ce-long`, which is `ce-short` once both are small: see the first test.
 WORKLOADS = ["ptb-lm", "ce-short", "bi-ce-long", "bi-ctc-long"]
-COMPILING_NOTHING_LONG = [
-    *("pytorch/fine/eager", "pytorch/fine/script", "pytorch/fine/trace"),
+#: For what takes minutes to trace or compile at two layers and does there nothing new.
+ONE_LAYER_BOTH_WAYS = ["bi-ce-long[layers=1]", "bi-ctc-long[layers=1]"]
+QUICKLY_COMPILED = [
+    *("pytorch/fine/eager", "pytorch/fine/script"),
     *("pytorch/packed/eager", "pytorch/packed/script", "pytorch/packed/trace"),
     *("pytorch/cell/eager", "pytorch/cell/script"),
     "pytorch/stack/eager",
@@ -32,15 +34,20 @@ def test_long_and_short_sequences_are_proved_on_the_same_small_network():
 
 
 def test_every_eager_scripted_and_traced_system_is_right_on_every_workload(pytorch):
-    found = verdicts(plan(COMPILING_NOTHING_LONG, WORKLOADS))
+    shallow = plan(["pytorch/fine/trace"], [*ONE_LAYER_BOTH_WAYS, "ptb-lm", "ce-short"])
+    found = verdicts(together(shallow, plan(QUICKLY_COMPILED, WORKLOADS)))
     assert len(found) == 9 * 4 * 2
     assert not_verified(found) == []
 
 
 def test_compiled_systems_are_right_on_one_layer_and_on_several_both_ways(pytorch):
-    packed = plan(["pytorch/packed/compile", "pytorch/packed/compile-cell"], ["bi-ctc-long", "ce-short"])
-    fine = plan(["pytorch/fine/compile-cell"], ["ce-short"])
-    found = verdicts(together(packed, fine))
+    found = verdicts(
+        together(
+            plan(["pytorch/packed/compile"], [ONE_LAYER_BOTH_WAYS[1], "ce-short"]),
+            plan(["pytorch/packed/compile-cell"], ["bi-ctc-long", "ce-short"]),
+            plan(["pytorch/fine/compile-cell"], ["ce-short"]),
+        )
+    )
     assert len(found) == 5 * 2
     assert not_verified(found) == []
 
