@@ -21,11 +21,12 @@ def pytensor(environment_of):
 
 
 def test_every_backend_is_verified(pytensor):
-    # C++ and Numba take minutes to compile whole networks: here they show that they train at all.
+    # C++ and Numba take minutes to compile a training step: that is left to `rnnbench verify`.
     plan = together(
         rnnbench.make_plan(["pytensor/packed/scan-jax"], ["ptb-lm", "bi-ctc-long[layers=1]"], device="cpu"),
-        rnnbench.make_plan(["pytensor/packed/scan-c"], ["ce-short"], device="cpu", phases=["train"]),
-        rnnbench.make_plan(["pytensor/packed/scan-numba"], ["ce-short"], device="cpu", phases=["forward"]),
+        rnnbench.make_plan(
+            ["pytensor/packed/scan-c", "pytensor/packed/scan-numba"], ["ce-short"], device="cpu", phases=["forward"]
+        ),
     )
     assert not_verified(verdicts(plan)) == []
 
