@@ -1,7 +1,7 @@
 """The executions: what compiles a step, and with `-unrolled` behind it, layers that unroll their loop over time.
 
 What Keras would choose by itself is chosen here by name, because it looks at the machine, not at the job:
-TensorFlow's steps, for one, it leaves to XLA wherever a GPU is built in, except around a cuDNN layer.
+TensorFlow's steps, for one, it leaves to XLA wherever the machine has a GPU, except around a cuDNN layer.
 """
 
 from collections import namedtuple

@@ -22,7 +22,7 @@ class CtcModel(keras.Model):
     """A model whose targets come with lengths: Keras's own CTC loss takes every sequence as full."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        # A step is as long as its batch: each sequence counts once, however long it is.
+        # The mean over sequences: each counts once, however long it is.
         return ops.mean(ops.ctc_loss(y["targets"], y_pred, y["target_lengths"], y["lengths"], mask_index=0))
 
 

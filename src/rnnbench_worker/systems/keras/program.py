@@ -15,7 +15,7 @@ POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 
 
 class KerasProgram(Program):
-    """What is the same on every backend. A backend's own says how data gets there, and waits for it.
+    """What is the same on every backend; a backend's own knows how to feed it and how to wait for it.
 
     `train_on_batch` and `predict_on_batch` are not called: they bring every result to the host, and the
     device would wait for it.
@@ -34,7 +34,7 @@ class KerasProgram(Program):
             LEARNING_RATE,
             beta_1=BETA_1,
             beta_2=BETA_2,
-            # Keras adds it to the root before that is corrected, where it counts for more, most at the first step.
+            # Keras adds it to the root before that is corrected: the published one at the first step, and less later.
             epsilon=EPSILON * (1 - BETA_2) ** 0.5,
         )
         ctc = self._workload["loss"] == "ctc"
@@ -79,7 +79,7 @@ class KerasProgram(Program):
         return self._model.predict_function([fed[:1]])
 
     def train(self, fed):
-        # Keras gives the mean of all losses since this, as `train_on_batch` has it: that of one batch.
+        # As `train_on_batch` does: what comes back is the mean of all losses since, here that of one batch.
         self._model.reset_metrics()
         return self._model.train_function([fed])["loss"]
 
