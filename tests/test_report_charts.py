@@ -46,7 +46,7 @@ def texts(svg):
 
 
 def test_all_kinds_are_there_and_valid(specifications):
-    assert list(specifications) == ["gap", "bars", "compiling", "history"]
+    assert list(specifications) == ["gap", "bars", "compiling", "samples", "history"]
     for spec in specifications.values():
         alt.LayerChart.from_dict({key: value for key, value in spec.items() if key != "$schema"}, validate=True)
         alt.LayerChart.from_dict({**spec, "config": theme.CONFIG}, validate=True)
@@ -111,14 +111,24 @@ def test_history_goes_from_old_to_new_and_has_only_systems_with_several_versions
     assert [one["label"] for one in values(spec) if one["environment"] == "pytorch-1.0"] == ["", ""]
 
 
+def test_the_samples_of_the_best_row_are_in_the_order_they_were_taken(specifications, document):
+    panel = next(one for one in document.panels if one.group.phase == "train")
+    best = panel.verified[0]
+    launches = document.launches(panel.group, best)
+    shown = values(specifications["samples"])
+    assert [one["time"] for one in shown] == [s.seconds / s.batches for launch in launches for s in launch.samples]
+    assert shown[-1]["clock"] == pytest.approx(best.elapsed_s)
+    assert {one["wall"] for one in shown} == {best.wall_s}
+
+
 def test_a_group_has_only_charts_with_something_to_show(document):
     charts = draw_charts(document, len(document.panels), lambda text: None)
     kinds = {}
     for chart in charts:
         group = document.panels[chart.panel].group
         kinds.setdefault((group.workload, group.phase, group.precision), []).append(chart.kind)
-    assert kinds["ce-short", "train", "fp32"] == ["gap", "bars"]
-    assert kinds["ce-short", "train", "bf16"] == ["bars"]
+    assert kinds["ce-short", "train", "fp32"] == ["gap", "bars", "samples"]
+    assert kinds["ce-short", "train", "bf16"] == ["bars", "samples"]
 
 
 # --- drawings -------------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ def hostile_charts():
 
 
 def test_markup_in_names_stays_text(hostile_charts):
-    assert {chart.kind for chart in hostile_charts} == {"gap", "bars", "compiling", "history"}
+    assert {chart.kind for chart in hostile_charts} == {"gap", "bars", "compiling", "samples", "history"}
     for chart in hostile_charts:
         root = ElementTree.fromstring(chart.svg)
         tags = {node.tag.rpartition("}")[2] for node in root.iter()}

@@ -1,5 +1,6 @@
 """How findings name what they are about: a group of rows that may be compared, and one row in it."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -39,5 +40,5 @@ def who(row: Row) -> Who:
 def short_names(rows: Iterable[Row]) -> dict[Who, str]:
     """The system alone where that is clear; with its environment where a system is there in several."""
     everyone = {who(row) for row in rows}
-    systems = [one.system for one in everyone]
-    return {one: str(one) if systems.count(one.system) > 1 else one.system for one in everyone}
+    times = Counter(one.system for one in everyone)
+    return {one: str(one) if times[one.system] > 1 else one.system for one in everyone}

@@ -31,7 +31,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.system.partition("/")[0]
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> tuple[str, Phase, Device, Precision]:
         """What rows are compared within: nothing may differ but who computes it."""
         return (self.workload, self.phase, self.device, self.precision)
 

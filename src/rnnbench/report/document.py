@@ -1,9 +1,14 @@
 """What a report is made of: the runs, everything found in them, and how to speak of them. Writers only lay it out."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from rnnbench.analysis.analyse import analyse
+from rnnbench.analysis.names import Group
+from rnnbench.analysis.rows import Row
+from rnnbench.analysis.standing import find_standing
+from rnnbench.domain.result import Launch
 from rnnbench.report.panel import make_panels
 from rnnbench.store.folder import Contents, read_folder
 from rnnbench.store.run import Run
@@ -17,6 +22,18 @@ class Document:
         self.runs = runs
         self.analysis = analyse(runs)
         self.panels = make_panels(self.analysis)
+
+    def launches(self, group: Group, row: Row) -> tuple[Launch, ...]:
+        """Those that stand for a row of a group."""
+        return self._launches[group, row.system, row.environment]
+
+    @cached_property
+    def _launches(self) -> dict[tuple[Group, str, str], tuple[Launch, ...]]:
+        return {
+            (Group(number, *one.case.group), one.case.system, one.case.environment): one.launches
+            for number, run in enumerate(self.runs)
+            for one in find_standing(run)
+        }
 
     @property
     def several(self) -> bool:

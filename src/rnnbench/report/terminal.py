@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from rnnbench.analysis.names import short_names, who
 from rnnbench.analysis.rows import Row
 from rnnbench.report import units
 from rnnbench.report.lines import above_the_line, below_the_line
@@ -39,9 +40,8 @@ def show_run(contents: Contents, rows: Iterable[Row]) -> str:
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
-    several = len({row.environment for group in groups.values() for row in group}) > 1
     parts = [_header(contents)]
-    parts += [_group(contents, key, group, several) for key, group in groups.items()]
+    parts += [_group(contents, key, group) for key, group in groups.items()]
     parts.append(LEGEND)
     if contents.damaged:
         parts.append(
@@ -66,21 +66,21 @@ def _header(contents: Contents) -> str:
     )
 
 
-def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row], several: bool) -> str:
+def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) -> str:
     workload, phase, device, precision = key
+    names = short_names(rows)
     good, below = above_the_line(rows), below_the_line(rows)
-    lines: list[list[str] | None] = [_cells(row, several) for row in good]
+    lines: list[list[str] | None] = [_cells(row, names[who(row)]) for row in good]
     if below:
         if good:
             lines.append(RULE)
-        lines += [_cells(row, several) for row in below]
+        lines += [_cells(row, names[who(row)]) for row in below]
     shape = contents.run.workloads[workload]
     title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
     return title + "\n" + render(COLUMNS, lines, indent="  ")
 
 
-def _cells(row: Row, several: bool) -> list[str]:
-    name = f"{row.system} @ {row.environment}" if several else row.system
+def _cells(row: Row, name: str) -> list[str]:
     status = row.status + ("~" if row.noisy else "")
     measured = row.wall_s is not None
     return [

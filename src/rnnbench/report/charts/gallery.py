@@ -10,6 +10,7 @@ from rnnbench.report.charts.compiling import compiling
 from rnnbench.report.charts.gap import gap
 from rnnbench.report.charts.history import history, with_history
 from rnnbench.report.charts.render import draw
+from rnnbench.report.charts.samples import samples
 from rnnbench.report.charts.theme import Look, looks
 from rnnbench.report.document import Document, machine_name
 from rnnbench.report.panel import Panel
@@ -65,6 +66,10 @@ def _specifications(document: Document, panel: Panel, look: dict[str, Look]) -> 
     if found.break_evens:
         subtitle = f"left of a line: paid for after so many batches · {place}"
         yield "compiling", compiling(panel, look, subtitle, found.break_evens)
+    if panel.verified:
+        # Of the best row, which all the others are compared with; the page draws those of any row.
+        best = panel.verified[0]
+        yield "samples", samples(panel, best, document.launches(panel.group, best), look, f"the best row · {place}")
     if with_history(panel):
         yield "history", history(panel, look, place, run.environments)
 
@@ -85,6 +90,7 @@ def _words(kind: str, panel: Panel) -> str:
         "gap": "time of one batch over granularity, one line for each framework and execution",
         "bars": "bars of the time of one batch with interval and ratio",
         "compiling": "compile time against steady time with lines of break-even",
+        "samples": "samples of the best row in the order they were taken",
         "history": "time of one batch over versions",
     }[kind]
     return f"{panel.title}: {what}. {' '.join(one.text for one in panel.found.summary[:1])}".strip()
