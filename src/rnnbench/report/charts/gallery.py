@@ -16,9 +16,9 @@ from rnnbench.report.document import Document, machine_name
 from rnnbench.report.panel import Panel
 
 #: Drawing takes tenths of a second. A run of more groups than this is a data set rather than something
-#: to leaf through, and only its first groups have charts unless more are asked for.
+#: to leaf through, and only its first group has charts unless more are asked for.
 ALL_OF = 60
-FIRST_OF_MANY = 2
+FIRST_OF_MANY = 1
 
 
 class Chart(NamedTuple):
