@@ -35,7 +35,7 @@ def test_all_formats_are_written_unless_some_are_chosen(stored, tmp_path):
     assert {str(path.relative_to(tmp_path / "all")) for path in written} == names
     assert names >= {"report.html", "report.md", "results.csv", "results.json"}
     kinds = {name.split("-")[0] for name in names if name.endswith(".svg")}
-    assert kinds == {"charts/gap", "charts/bars", "charts/compiling", "charts/history"}
+    assert kinds == {"charts/gap", "charts/bars", "charts/compiling", "charts/samples", "charts/history"}
     assert {name[:-4] for name in names if name.endswith(".svg")} == {
         name[:-4] for name in names if name.endswith(".png")
     }
