@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rnnbench_worker.canonical import names
+from rnnbench_worker.canonical import added, averaged, names
 
 
 class Network(nn.Module):
@@ -82,9 +82,7 @@ class ReadValue(object):
     def __call__(self, parameter):
         return parameter.detach().float().cpu().clone()
 
-    @staticmethod
-    def join(first, second):
-        return first + second
+    join = staticmethod(added)
 
 
 class ReadGradient(object):
@@ -95,6 +93,4 @@ class ReadGradient(object):
             return torch.full(parameter.shape, float("nan"))
         return parameter.grad.detach().float().cpu().clone()
 
-    @staticmethod
-    def join(first, second):
-        return (first + second) / 2
+    join = staticmethod(averaged)

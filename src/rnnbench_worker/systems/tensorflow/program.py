@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from rnnbench_worker.batches import as_int32, steps_first, with_lengths
+from rnnbench_worker.canonical import added, averaged
 from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1
 
@@ -79,13 +80,12 @@ class TensorFlowProgram(Program):
         gradients = [first.numpy() / (1 - BETA_1) for first in self._adam.first]
         for variable, value in zip(everything, before):
             variable.assign(value)
-        # Two biases that are added each have the gradient of their sum.
         packed = tf.nest.pack_sequence_as(self._variables, gradients)
-        return self._network.canonical(packed, lambda first, second: (first + second) / 2)
+        return self._network.canonical(packed, averaged)
 
     def parameters(self):
         values = tf.nest.map_structure(lambda variable: variable.numpy(), self._variables)
-        return self._network.canonical(values, lambda first, second: first + second)
+        return self._network.canonical(values, added)
 
     def parameter_count(self):
         return sum(int(tf.size(variable)) for variable in self._flat)
