@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from environments_world import World
 from rnnbench.cli.env import app
 from rnnbench.environments import registry
-from rnnbench.environments.create import SPEC
+from rnnbench.environments.moved_on import SPEC
 from rnnbench.environments.doctor import Finding, diagnose
 from rnnbench.environments.environment import Environment, describe
 from rnnbench.environments.inspect import Inspection, inspect_python

@@ -30,7 +30,11 @@ Precisions = Annotated[
 ]
 Versions = Annotated[
     str,
-    typer.Option("--versions", metavar="LIST", help="Framework versions, e.g. 2.9.1,2.13.0. Default: the manifest's."),
+    typer.Option(
+        "--versions",
+        metavar="LIST",
+        help="e.g. 1.0.0,2.13.0, or pytorch==1.0.0 for one framework of several. Default: the manifest's.",
+    ),
 ]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", help="For every worker. 0: one per physical core.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of weights, batches and the order of launches.")]

@@ -65,9 +65,27 @@ def choose_interpreter(requirement: str) -> Interpreter:
     raise UserError(what, _how_to_get(requirement))
 
 
-def _how_to_get(requirement: str) -> str:
+def no_interpreter(requirement: str) -> str:
+    """Why an environment cannot be made for want of an interpreter, in one line; empty when it can."""
+    try:
+        choose_interpreter(requirement)
+    except UserError:
+        version = _newest(requirement)
+        return (
+            f"no interpreter: it needs Python {requirement.removeprefix('==')}, which this machine lacks; "
+            f"`pyenv install {version}` or `uv python install {version}` provides one"
+        )
+    return ""
+
+
+def _newest(requirement: str) -> str:
+    """The version to suggest."""
     fitting = (f"3.{minor}" for minor in _MINORS if satisfies(f"3.{minor}", requirement))
-    version = next(fitting, requirement.strip("=<>~! "))
+    return next(fitting, requirement.strip("=<>~! "))
+
+
+def _how_to_get(requirement: str) -> str:
+    version = _newest(requirement)
     return (
         f"provide one by any of\n"
         f"  pyenv install {version}\n"
