@@ -28,7 +28,8 @@ def versions(lines: Sequence[Line], *, title: str, subtitle: str) -> dict[str, A
         return measured
     published = _published(lines, look)
     datasets = {**published.pop("datasets"), **measured.pop("datasets")}
-    parts = [{key: value for key, value in part.items() if key != "$schema"} for part in (published, measured)]
+    whole = ("$schema", "config")  # what only a whole specification may have
+    parts = [{key: value for key, value in part.items() if key not in whole} for part in (published, measured)]
     return {"$schema": measured["$schema"], "hconcat": parts, "spacing": 56, "datasets": datasets}
 
 
@@ -41,11 +42,9 @@ def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle
     points = [(line, point) for line in lines for point in compared(line)]
     order = sorted({point.version for _, point in points}, key=version_key)
     low, high = log_domain(end for _, point in points for end in _ends(point))
-    # All lines end at 1: the labels there stand one above the other, the slowest on top.
-    newest = sorted((one for one in points if one[1].newest), key=lambda one: one[1].wall_s or 0.0, reverse=True)
-    places = beside([1.0] * len(newest), low, high, _HEIGHT)
-    place_of = {line.system: place for (line, _), place in zip(newest, places, strict=True)}
-    data = [
+    # All lines end at 1: there the slowest stands on top.
+    points.sort(key=lambda one: (one[1].ratio or 0.0, one[1].wall_s or 0.0), reverse=True)
+    data: Data = [
         {
             "framework": line.system,  # which the colours are by
             "version": point.version,
@@ -53,11 +52,11 @@ def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle
             "wall": point.ratio,
             "low": point.ratio_low,
             "high": point.ratio_high,
-            "place": place_of[line.system] if point.newest else point.ratio,
             "label": f"{line.system} · {units.seconds(point.wall_s)}" if point.newest else units.times(point.ratio),
         }
         for line, point in points
     ]
+    _place_labels(data, low, high)
     base = alt.Chart(ROWS).encode(x=_across(order))
     up = log_times(low, high, "time of one batch relative to the newest version")
     one = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
@@ -77,11 +76,11 @@ def _published(lines: Sequence[Line], look: dict[str, Look]) -> dict[str, Any]:
             "wall": row.wall_s,
             "low": row.wall_s,  # no interval was published
             "high": row.wall_s,
-            "place": row.wall_s,
             "label": units.seconds(row.wall_s),
         }
-        for system, row in rows
+        for system, row in sorted(rows, key=lambda one: one[1].wall_s or 0.0, reverse=True)
     ]
+    _place_labels(data, low, high)
     first = rows[0][1]
     base = alt.Chart(alt.NamedData("published")).encode(x=_across(order))
     up = log_time(low, high, "published time of one batch")
@@ -94,6 +93,14 @@ def _published(lines: Sequence[Line], look: dict[str, Look]) -> dict[str, Any]:
         height=_HEIGHT,
         published=data,
     )
+
+
+def _place_labels(data: Data, low: float, high: float) -> None:
+    """The labels of one version moved apart; the data is sorted, largest first."""
+    for version in {datum["version"] for datum in data}:
+        here = [datum for datum in data if datum["version"] == version]
+        for datum, place in zip(here, beside([one["wall"] for one in here], low, high, _HEIGHT), strict=True):
+            datum["place"] = place
 
 
 def _across(order: Sequence[str]) -> alt.X:
