@@ -36,7 +36,10 @@ def keep_compiled(monkeypatch):
     start, kept = worker._start, cache_folder() / "tests" / "theano"
 
     def started(environment, job, variables, scratch, channel):
-        flags = {name: value.replace("{scratch}/theano", str(kept)) for name, value in variables.items()}
+        flags = {
+            name: value.replace("{scratch}/theano", str(kept / str(job["framework"])))
+            for name, value in variables.items()
+        }
         return start(environment, job, flags, scratch, channel)
 
     monkeypatch.setattr(worker, "_start", started)

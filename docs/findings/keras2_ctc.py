@@ -31,5 +31,5 @@ tensors = [K.variable(np.array([LABELS]), dtype="int32"), K.variable(probabiliti
 tensors += [K.variable(np.array([[count]]), dtype="int32") for count in (STEPS, len(LABELS))]
 expected = of_all_paths(probabilities[0])
 found = float(np.ravel(K.eval(K.ctc_batch_cost(*tensors)))[0])
-print("Keras {} on {}".format(keras.__version__, K.backend()))
-print("CTC {:.6f}, by all paths {:.6f}, off by {:.1e}".format(found, expected, abs(found / expected - 1)))
+print(f"Keras {keras.__version__} on {K.backend()}")
+print(f"CTC {found:.6f}, by all paths {expected:.6f}, off by {abs(found / expected - 1):.1e}")

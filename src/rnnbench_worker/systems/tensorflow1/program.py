@@ -60,7 +60,8 @@ class TensorFlow1Program(Program):
             with self._graph.as_default():
                 loss = self._network.loss()
                 self._fetches = [loss, self._optimiser.minimize(loss, var_list=self._variables)]
-                self._reset = tf.variables_initializer(self._optimiser.variables())
+                self._state = self._optimiser.variables()
+                self._reset = tf.variables_initializer(self._state)
             self._session.run(self._reset)
 
     # --- reading back ---
@@ -75,7 +76,7 @@ class TensorFlow1Program(Program):
     def gradients(self, fed):
         """Read from the training step itself: from nothing, Adam's first moment becomes (1 - β1) × gradient."""
         self._make_step()
-        everything = self._variables + self._optimiser.variables()
+        everything = self._variables + self._state
         before = self._session.run(everything)
         self._session.run(self._reset)
         self.train(fed)

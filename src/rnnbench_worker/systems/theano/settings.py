@@ -1,7 +1,7 @@
 """What is set before Theano is imported: its BLAS, denormals; and what it then has.
 
 NumPy's wheels bring an OpenBLAS. Theano is linked with that very library: nothing has to be installed beside
-the environment, and both share one pool of threads, whose size the driver has set by OPENBLAS_NUM_THREADS.
+the environment, and both share one pool of threads.
 """
 
 import ctypes
@@ -23,12 +23,17 @@ def describe_device(job):
 
     if job["flush_denormals"]:
         flush_denormals()
+    threads = None
+    if blas is not None:
+        # Of a step only the products are shared out among threads, and BLAS does that.
+        library = ctypes.CDLL(blas)
+        library.openblas_set_num_threads(job["threads"])
+        threads = library.openblas_get_num_threads()
     return {
         "versions": {"theano": theano.__version__},
         "device": "cuda" if theano.config.device.startswith(("cuda", "gpu")) else "cpu",
         "device_name": os.path.basename(blas) if blas else theano.config.blas.ldflags or "BLAS of NumPy",
-        # Of a step only the products are shared out among threads, and BLAS does that.
-        "threads": ctypes.CDLL(blas).openblas_get_num_threads() if blas else None,
+        "threads": threads,
     }
 
 
