@@ -85,7 +85,7 @@ def test_without_any_verified_row_there_are_times_and_no_ratio():
 
 
 def test_a_version_that_could_not_be_had_is_there_with_its_reason():
-    reason = "no interpreter: it needs Python 3.6"
+    reason = "no interpreter: no Python ==3.6 here"
     lost = LeftOut(case=case(STACK, workload="ce-long", version="1.3.1"), reason=reason)
     contents = run_of(left_out=[lost])
     environments = {name: one for name, one in contents.run.environments.items() if name != "pytorch-1.3.1"}

@@ -265,7 +265,7 @@ def test_without_an_interpreter_rows_are_left_out_with_what_would_provide_one(to
     assert {case.environment for case in plan.cases} == {"toy-1.6"}
     found = {left.case.system: left.reason for left in plan.left_out}
     assert found["toy/fine/script"] == "scripts came with 1.4"  # what a version cannot do at all goes first
-    assert found["toy/fine/eager"].startswith("no interpreter: it needs Python 3.97")
+    assert found["toy/fine/eager"].startswith("no interpreter: no Python ==3.97")
     assert "pyenv install" in found["toy/fine/eager"]
 
 

@@ -1,0 +1,14 @@
+"""Keras 2 on Theano."""
+
+from rnnbench_worker.systems.keras2 import with_version
+from rnnbench_worker.systems.theano.settings import describe_device
+
+
+def describe(job):
+    return with_version(describe_device(job))
+
+
+def build(job, parameters):
+    from rnnbench_worker.systems.keras2.program import Keras2Program  # imports Theano, whose settings come first
+
+    return Keras2Program(job, parameters)
