@@ -144,7 +144,7 @@ def test_a_changed_manifest_is_noticed_and_fresh_makes_it_anew(quick: World) -> 
 def test_what_has_changed_is_named_pin_by_pin(quick: World) -> None:
     quick.manifest(python="==3.99", cpu=["toy-lib=={version}", "numpy==9.0"], tooling=["pip"])
     environment = create(parse_spec("toy"))
-    quick.manifest(python="==3.98", cpu=["toy-lib=={version}", "numpy>=9.0,<10"], tooling=[])
+    quick.manifest(python="==3.98", cpu=["Toy-Lib=={version}", "numpy>=9.0,<10"], tooling=[])
     assert moved_on(environment) == (
         "Python ==3.99 → Python ==3.98, numpy==9.0 → numpy>=9.0,<10, pip → nothing"
     )  # fmt: skip

@@ -7,9 +7,11 @@ one; of the versions that only add to the picture, those are tested that somebod
 import pytest
 
 import rnnbench
+from historic_helpers import environment_or_skip
+from rnnbench.environments.create import create
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.many import make_all
-from rnnbench.environments.registry import find, resolve
+from rnnbench.environments.registry import find
 from rnnbench.environments.spec import parse_spec
 from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, verdicts
 
@@ -28,16 +30,12 @@ def old(environment_of):
     """The environment of an old version, or a skipped test that says why."""
 
     def find_or_make(name):
-        spec = parse_spec(name)
-        lacking = "" if find(spec) else no_interpreter(spec.python)
-        if lacking:
-            pytest.skip(f"{name}: {lacking}")
-        if name in FOUND and find(spec) is None:
+        if name in FOUND and find(parse_spec(name)) is None:
             pytest.skip(f"{name} is not here, and large: `rnnbench env create {name}` makes it")
-        wanted = [parse_spec(one) for one in MADE] if name in MADE else []
-        wanted = [one for one in wanted if find(one) is None and not no_interpreter(one.python)]
-        make_all(wanted, lambda one, report: resolve(one, create_missing=True, report=report))
-        return resolve(spec, create_missing=True)
+        if name in MADE:  # all at once: that is quicker
+            specs = [parse_spec(one) for one in MADE]
+            make_all([one for one in specs if find(one) is None and not no_interpreter(one.python)], create)
+        return environment_or_skip(name, environment_of)
 
     return find_or_make
 

@@ -13,6 +13,7 @@ from rnnbench.analysis.history import make_history
 from rnnbench.api import Results
 from rnnbench.domain.case import LeftOut
 from rnnbench.errors import UserError
+from rnnbench.manifests import manifests
 from rnnbench.published.versions import published_versions, version_of
 from rnnbench.report.charts import theme
 from rnnbench.report.charts.versions import versions
@@ -21,6 +22,7 @@ from rnnbench.report.history import as_fields, as_markdown, as_text
 from rnnbench.report.history_files import draw_history, write_history
 
 STACK = "pytorch/stack/eager"
+LIVING = {"2.0.0": 0.8, "2.21.0": 0.4}
 WALLS = {"1.0.0": 0.6, "1.12.1": 0.33, "2.13.0": 0.3}
 
 
@@ -131,6 +133,57 @@ def test_systems_and_workloads_are_chosen():
     for chosen in ({"systems": ["jax/*"]}, {"workloads": ["ce-short"]}):
         with pytest.raises(UserError):
             make_history(["a"], [contents], **chosen)
+
+
+# --- historic systems and what they have become ---------------------------------------------------------
+
+
+def succession(*heirs, living=LIVING, old=1.2):
+    """A historic system for each, which that living one has succeeded; all in one run."""
+    rows = {case(f"old{number}/cell/graph", version="1.8.0"): old for number, _ in enumerate(heirs)}
+    rows |= {case("new/cell/graph", version=version): wall for version, wall in living.items()}
+    contents = complete(
+        make_contents(list(rows), *[record for one, wall in rows.items() for record in timed(one, wall)])
+    )
+    systems = dict(contents.run.systems)
+    for number, heir in enumerate(heirs):
+        name = f"old{number}/cell/graph"
+        systems[name] = msgspec.structs.replace(systems[name], successor=heir, biases=2)
+    return msgspec.structs.replace(contents, run=msgspec.structs.replace(contents.run, systems=systems))
+
+
+def test_a_historic_system_stands_before_its_successor_and_is_compared_with_it():
+    contents = succession("new/cell/graph")
+    line = only_line(contents)
+    assert line.name == "old0/cell/graph → new/cell/graph"
+    assert [point.release for point in line.points] == ["old0 1.8.0", "new 2.0.0", "new 2.21.0"]
+    assert [point.ratio for point in line.points] == [pytest.approx(3.0), pytest.approx(2.0), 1.0]
+    text = as_text([line], [Titled("a", contents.run)])
+    assert "old0 1.8.0" in text
+    spec = versions([line], title="a title", subtitle="a machine")
+    assert spec["layer"][1]["encoding"]["x"]["scale"]["domain"] == ["old0 1.8.0", "new 2.0.0", "new 2.21.0"]
+
+
+def test_two_that_became_one_have_a_line_each_and_one_whose_successor_was_not_run_has_none():
+    contents = succession("new/cell/graph", "new/cell/graph", "elsewhere/cell/graph")
+    lines = make_history(["a"], [contents])
+    assert [line.predecessor for line in lines] == ["old0/cell/graph", "old1/cell/graph"]
+    names = {datum["framework"] for datum in versions(lines, title="", subtitle="")["datasets"]["rows"]}
+    assert names == {"old0/cell/graph", "old1/cell/graph"}  # the living one's name would not tell them apart
+
+
+def test_successors_may_have_one_version_and_must_be_verified_too():
+    line = only_line(succession("new/cell/graph", living={"2.0.0": 0.8}))
+    assert [point.ratio for point in line.points] == [pytest.approx(1.5), 1.0]
+
+
+def test_every_successor_there_is_lives():
+    known = {system.name: system for manifest in manifests().values() for system in manifest.system}
+    heirs = {system.name: system.successor for system in known.values() if system.successor}
+    assert len(heirs) == 6
+    for name, heir in heirs.items():
+        assert heir in known, name
+        assert not known[heir].successor
 
 
 # --- what was published ---------------------------------------------------------------------------------

@@ -1,18 +1,19 @@
 """One system over the versions of its framework: the time in each, and how many times that of the newest.
 
-Only verified rows have a ratio: what an unproved program takes says nothing of a version. Rows of several
-runs are compared as `compare` does it: what else differs stops the ratio unless it is to be gone across.
+A historic system stands before the living one that its manifest names as its successor. Only verified rows have
+a ratio: what an unproved program takes says nothing of a version. Rows of several runs are compared as `compare`
+does it: what else differs stops the ratio unless it is to be gone across.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
 
-from rnnbench.analysis.compare import Compared, Verdict, compare_runs
+from rnnbench.analysis.compare import Verdict
 from rnnbench.analysis.differences import Kind
-from rnnbench.analysis.pairs import choose_environment
 from rnnbench.analysis.rows import Row, make_rows
+from rnnbench.analysis.succession import Comparer, Entry
 from rnnbench.domain.result import Status
 from rnnbench.domain.system import version_key
 from rnnbench.errors import UserError
@@ -24,6 +25,7 @@ from rnnbench.store.folder import Contents
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """A system in one version, in one of the runs; times in seconds. None: there is none."""
 
+    system: str  # the line's own, or the one that it has succeeded
     run: str
     environment: str
     version: str
@@ -40,11 +42,17 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     newest: bool = False  # what the others are compared with
     noisy: bool = False
 
+    @property
+    def release(self) -> str:
+        """`tensorflow1 1.8.0`: the version where there is more than one framework."""
+        return f"{self.system.partition('/')[0]} {self.version}"
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One system on one workload, phase, device and precision, from old to new."""
 
     system: str
+    predecessor: str = ""  # the historic system that the line begins with
     framework: str
     workload: str
     phase: str
@@ -57,13 +65,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     def group(self) -> tuple[str, str, str, str]:
         return (self.workload, self.phase, self.device, self.precision)
 
-
-class _Entry(msgspec.Struct, frozen=True):
-    """A row with the run it is from."""
-
-    run: int
-    row: Row
-    version: str
+    @property
+    def name(self) -> str:
+        return f"{self.predecessor} → {self.system}" if self.predecessor else self.system
 
 
 def make_history(
@@ -75,14 +79,18 @@ def make_history(
     across: Collection[Kind] = (),
 ) -> tuple[Line, ...]:
     """The lines of all systems that were to be run in more than one version, in the order of the runs' plans."""
-    found: dict[tuple[str, ...], list[_Entry]] = {}
+    found: dict[tuple[str, ...], list[Entry]] = {}
     for number, contents in enumerate(runs):
         for row in make_rows(contents):
-            if _wanted(row, systems, workloads):
-                entry = _Entry(number, row, _version(contents, row))
+            if not workloads or row.workload in workloads or row.workload.partition("[")[0] in workloads:
+                entry = Entry(number, row, _version(contents, row), contents.run.systems[row.system].successor)
                 found.setdefault((row.system, *row.group), []).append(entry)
-    comparer = _Comparer(runs, across)
-    lines = [_line(names, runs, entries, comparer) for entries in found.values() if _has_history(entries)]
+    comparer = Comparer(runs, across)
+    lines = [
+        _line(names, runs, entries, comparer)
+        for entries in _with_predecessors(found)
+        if _has_history(entries) and _wanted(entries, systems)
+    ]
     if not lines:
         raise UserError(
             "no system of these runs was timed in one version and asked for in another",
@@ -91,10 +99,29 @@ def make_history(
     return tuple(lines)
 
 
-def _wanted(row: Row, systems: Sequence[str], workloads: Collection[str]) -> bool:
-    return (not systems or any(fnmatchcase(row.system, pattern) for pattern in systems)) and (
-        not workloads or row.workload in workloads or row.workload.partition("[")[0] in workloads
-    )
+def _with_predecessors(found: dict[tuple[str, ...], list[Entry]]) -> Iterator[list[Entry]]:
+    """A historic system before its successor, where that is there too; a system without one by itself."""
+    heirs = {
+        (entries[0].successor, *group)
+        for (_, *group), entries in found.items()
+        if (entries[0].successor, *group) in found
+    }
+    for (system, *group), entries in found.items():
+        heir = (entries[0].successor, *group)
+        if heir in found:
+            yield [*sorted(entries, key=_age), *sorted(found[heir], key=_age)]
+        elif (system, *group) not in heirs:
+            yield sorted(entries, key=_age)
+
+
+def _age(entry: Entry) -> tuple[int, ...]:
+    """The sort is stable: of one version in several runs, the run given last is the newest."""
+    return version_key(entry.version)
+
+
+def _wanted(entries: Sequence[Entry], systems: Sequence[str]) -> bool:
+    names = {entry.row.system for entry in entries}
+    return not systems or any(fnmatchcase(name, pattern) for name in names for pattern in systems)
 
 
 def _version(contents: Contents, row: Row) -> str:
@@ -103,34 +130,35 @@ def _version(contents: Contents, row: Row) -> str:
     return environment.version if environment else row.environment.removeprefix(f"{row.framework}-")
 
 
-def _has_history(entries: Sequence[_Entry]) -> bool:
-    return len({entry.version for entry in entries}) > 1 and any(entry.row.wall_s is not None for entry in entries)
+def _has_history(entries: Sequence[Entry]) -> bool:
+    places = {(entry.row.framework, entry.version) for entry in entries}
+    return len(places) > 1 and any(entry.row.wall_s is not None for entry in entries)
 
 
-def _line(names: Sequence[str], runs: Sequence[Contents], entries: list[_Entry], comparer: "_Comparer") -> Line:
-    # The sort is stable: of one version in several runs, the run given last is the newest.
-    ordered = sorted(entries, key=lambda entry: version_key(entry.version))
-    proved = [entry for entry in ordered if entry.row.status == "verified" and entry.row.wall_s is not None]
+def _line(names: Sequence[str], runs: Sequence[Contents], entries: Sequence[Entry], comparer: Comparer) -> Line:
+    proved = [entry for entry in entries if entry.row.status == "verified" and entry.row.wall_s is not None]
     newest = proved[-1] if proved else None
-    first = ordered[0].row
+    first, last = entries[0].row, entries[-1].row
     return Line(
-        system=first.system,
-        framework=first.framework,
-        workload=first.workload,
-        phase=first.phase,
-        device=first.device,
-        precision=first.precision,
-        points=tuple(_point(names, runs, entry, newest, comparer) for entry in ordered),
-        published=published_versions(first.system, first.workload, first.phase, first.precision),
+        system=last.system,
+        predecessor="" if first.system == last.system else first.system,
+        framework=last.framework,
+        workload=last.workload,
+        phase=last.phase,
+        device=last.device,
+        precision=last.precision,
+        points=tuple(_point(names, runs, entry, newest, comparer) for entry in entries),
+        published=published_versions(last.system, last.workload, last.phase, last.precision),
     )
 
 
 def _point(
-    names: Sequence[str], runs: Sequence[Contents], entry: _Entry, newest: _Entry | None, comparer: "_Comparer"
+    names: Sequence[str], runs: Sequence[Contents], entry: Entry, newest: Entry | None, comparer: Comparer
 ) -> Point:
     row = entry.row
     environment = runs[entry.run].run.environments.get(row.environment)
     point = Point(
+        system=row.system,
         run=names[entry.run],
         environment=row.environment,
         version=entry.version,
@@ -156,22 +184,3 @@ def _point(
         ratio_high=compared.ratio_high,
         verdict=compared.verdict,
     )
-
-
-class _Comparer:
-    """Compares environments of runs, each pair of them once, whatever system asks."""
-
-    def __init__(self, runs: Sequence[Contents], across: Collection[Kind]) -> None:
-        self._runs = runs
-        self._across: tuple[Kind, ...] = ("environment", *(kind for kind in across if kind != "environment"))
-        self._known: dict[tuple[int, str, int, str], dict[tuple[str, ...], Compared]] = {}
-
-    def between(self, newest: _Entry, other: _Entry) -> Compared:
-        key = (newest.run, newest.row.environment, other.run, other.row.environment)
-        if key not in self._known:
-            base, versus = (
-                choose_environment(self._runs[entry.run], entry.row.environment) for entry in (newest, other)
-            )
-            cases = compare_runs(base, versus, across=self._across).cases
-            self._known[key] = {(case.system, *case.group): case for case in cases}
-        return self._known[key][(other.row.system, *other.row.group)]

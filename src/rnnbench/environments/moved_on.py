@@ -41,9 +41,10 @@ def how_to_renew(environment: Environment) -> str:
 
 
 def _changes(before: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
-    """Pins of one distribution are paired; what has no partner came or went."""
-    old = {_name(line): line for line in before if line not in now}
-    new = {_name(line): line for line in now if line not in before}
+    """Pins of one distribution are paired; what has no partner came or went. Letters' case means nothing to pip."""
+    both = {line.casefold() for line in before} & {line.casefold() for line in now}
+    old = {_name(line): line for line in before if line.casefold() not in both}
+    new = {_name(line): line for line in now if line.casefold() not in both}
     return [f"{old.get(name, 'nothing')} → {new.get(name, 'nothing')}" for name in dict.fromkeys((*old, *new))]
 
 

@@ -75,7 +75,7 @@ def as_fields(lines: Sequence[Line], runs: Sequence[Titled]) -> dict[str, Any]:
 
 
 def title(line: Line) -> str:
-    return f"{line.system}   {' · '.join(line.group)}"
+    return f"{line.name}   {' · '.join(line.group)}"
 
 
 def sources(lines: Sequence[Line]) -> list[str]:
@@ -86,17 +86,17 @@ def sources(lines: Sequence[Line]) -> list[str]:
 
 def cells(line: Line, several: bool) -> list[list[str]]:
     """The rows of a table: first what was published, then what was measured, each from old to new."""
-    return [*map(_published, line.published), *(_cells(point, several) for point in line.points)]
+    return [*map(_published, line.published), *(_cells(line, point, several) for point in line.points)]
 
 
-def _cells(point: Point, several: bool) -> list[str]:
+def _cells(line: Line, point: Point, several: bool) -> list[str]:
     status = point.status + ("~" if point.noisy else "")
     said = "the newest" if point.newest else point.verdict or ""
     if point.verdict in ("slower", "faster"):
         said += " than the newest"
     remarks = "; ".join(filter(None, (said, point.reason, f"in {point.run}" if several else "")))
     return [
-        point.version,
+        point.release if line.predecessor else point.version,
         point.python or "–",
         units.seconds(point.wall_s),
         units.span(point.wall_low_s, point.wall_high_s, point.wall_s),

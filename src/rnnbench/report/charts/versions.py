@@ -22,7 +22,7 @@ _HEIGHT = 300
 
 def versions(lines: Sequence[Line], *, title: str, subtitle: str) -> dict[str, Any]:
     """Lines of one framework and group. Only points that have a ratio are drawn: there is one at least."""
-    look = looks(line.system for line in lines)
+    look = looks(_name(line, lines) for line in lines)
     measured = _measured(lines, look, title, subtitle)
     if not any(line.published for line in lines):
         return measured
@@ -40,24 +40,27 @@ def compared(line: Line) -> list[Point]:
 
 def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
     points = [(line, point) for line in lines for point in compared(line)]
-    order = sorted({point.version for _, point in points}, key=version_key)
+    two = any(line.predecessor for line in lines)  # frameworks: a historic one and its successor
+    order = list(dict.fromkeys(_release(point, two) for _, point in sorted(points, key=_age)))
     low, high = log_domain(end for _, point in points for end in _ends(point))
     # All lines end at 1: there the slowest stands on top.
     points.sort(key=lambda one: (one[1].ratio or 0.0, one[1].wall_s or 0.0), reverse=True)
     data: Data = [
         {
-            "framework": line.system,  # which the colours are by
-            "version": point.version,
-            "series": f"{line.system} {point.run}",
+            "framework": _name(line, lines),  # which the colours are by
+            "version": _release(point, two),
+            "series": f"{line.name} {point.run}",
             "wall": point.ratio,
             "low": point.ratio_low,
             "high": point.ratio_high,
-            "label": f"{line.system} · {units.seconds(point.wall_s)}" if point.newest else units.times(point.ratio),
+            "label": f"{_name(line, lines)} · {units.seconds(point.wall_s)}"
+            if point.newest
+            else units.times(point.ratio),
         }
         for line, point in points
     ]
     _place_labels(data, low, high)
-    base = alt.Chart(ROWS).encode(x=_across(order))
+    base = alt.Chart(ROWS).encode(x=_across(order, -30 if two else 0))
     up = log_times(low, high, "time of one batch relative to the newest version")
     one = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
     layers = [one.encode(y=alt.YDatum(1.0)), *series(base, up, detail="series", looks=look, names=look)]
@@ -65,20 +68,20 @@ def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle
 
 
 def _published(lines: Sequence[Line], look: dict[str, Look]) -> dict[str, Any]:
-    rows = [(line.system, row) for line in lines for row in line.published]
+    rows = [(_name(line, lines), row) for line in lines for row in line.published]
     order = sorted({version_of(row) for _, row in rows}, key=version_key)
     low, high = log_domain(row.wall_s for _, row in rows if row.wall_s)
     data: Data = [
         {
-            "framework": system,
+            "framework": name,
             "version": version_of(row),
-            "series": system,
+            "series": name,
             "wall": row.wall_s,
             "low": row.wall_s,  # no interval was published
             "high": row.wall_s,
             "label": units.seconds(row.wall_s),
         }
-        for system, row in sorted(rows, key=lambda one: one[1].wall_s or 0.0, reverse=True)
+        for name, row in sorted(rows, key=lambda one: one[1].wall_s or 0.0, reverse=True)
     ]
     _place_labels(data, low, high)
     first = rows[0][1]
@@ -103,18 +106,35 @@ def _place_labels(data: Data, low: float, high: float) -> None:
             datum["place"] = place
 
 
-def _across(order: Sequence[str]) -> alt.X:
+def _across(order: Sequence[str], angle: int = 0) -> alt.X:
     return alt.X(
         "version",
         type="nominal",
         title=None,
         scale=alt.Scale(type="point", padding=0.5, domain=list(order)),
-        axis=alt.Axis(labelAngle=0, grid=True),
+        axis=alt.Axis(labelAngle=angle, grid=True),
     )
 
 
 def _width(order: Sequence[str]) -> int:
     return _VERSION * max(2, len(order))
+
+
+def _name(line: Line, lines: Sequence[Line]) -> str:
+    """Short, for a legend: the living system, or the historic one where several have become the same."""
+    same = sum(one.system == line.system for one in lines)
+    return line.predecessor if same > 1 and line.predecessor else line.system
+
+
+def _release(point: Point, two: bool) -> str:
+    return point.release if two else point.version
+
+
+def _age(one: tuple[Line, Point]) -> tuple[bool, str, tuple[int, ...]]:
+    """A historic framework before the living one."""
+    line, point = one
+    framework = point.system.partition("/")[0]
+    return framework == line.framework, framework, version_key(point.version)
 
 
 def _ends(point: Point) -> list[float]:
