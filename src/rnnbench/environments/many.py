@@ -59,5 +59,6 @@ def make_all(specs: Sequence[EnvironmentSpec], make: Make, report: Report = sile
 
 def _end(futures: Sequence["Future[Environment | UserError]"]) -> None:
     """End what pips are at work until no creation is left: one may just be about to start another."""
-    while wait(futures, timeout=_PATIENCE).not_done:
+    begun = [future for future in futures if not future.cancelled()]
+    while wait(begun, timeout=_PATIENCE).not_done:
         end_all_commands()
