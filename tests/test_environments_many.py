@@ -75,7 +75,7 @@ def test_an_interruption_ends_all_of_them(quick: World, tmp_path: Path) -> None:
         with (tmp_path / f"{spec.id}.txt").open("w") as log, locked(lock_of(spec.id), lambda: None) as lock:
             report("sleeping")
             started.append(spec.id)
-            if len(started) == 2:
+            if len(started) == AT_A_TIME:
                 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             run_logged(["sleep", "60"], log, report, lock)
             report("and again")  # where the whole is given up, this is as far as it goes
