@@ -128,6 +128,9 @@ def test_one_system_over_several_versions_is_run_resumed_shown_reported_and_put_
     kept = [line for line in lines if not ('"launch"' in line and "pytorch-1.3.1" in line)]
     assert len(kept) == len(lines) - 1
     (tmp_path / "run" / "launches.jsonl").write_text("".join(kept))  # as if it had been killed before that one
+    limits = [line for line in lines if '"kind":"limit"' in line]  # the machine's, seen from each version
+    assert len(limits) == 3
+    assert all('"outcome":"ok"' in line for line in limits)
     assert call("run", "--resume", run).code == 0
     for version in versions.split(","):
         assert f"pytorch/stack/eager @ pytorch-{version}" in call("show", run).out
