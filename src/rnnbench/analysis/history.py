@@ -101,11 +101,7 @@ def make_history(
 
 def _with_predecessors(found: dict[tuple[str, ...], list[Entry]]) -> Iterator[list[Entry]]:
     """A historic system before its successor, where that is there too; a system without one by itself."""
-    heirs = {
-        (entries[0].successor, *group)
-        for (_, *group), entries in found.items()
-        if (entries[0].successor, *group) in found
-    }
+    heirs = {(entries[0].successor, *group) for (_, *group), entries in found.items()} & found.keys()
     for (system, *group), entries in found.items():
         heir = (entries[0].successor, *group)
         if heir in found:
