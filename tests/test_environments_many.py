@@ -27,6 +27,7 @@ from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
+from rnnbench.launch.start import why_not_started
 from test_environments_create import pip
 
 __all__ = ["pip"]  # a fixture
@@ -181,6 +182,18 @@ def test_the_doctor_looks_at_older_versions_and_adds_sizes_up(quick: World) -> N
     found = {(each.level, each.what.partition(":")[0].partition(" take ")[0]) for each in diagnose()}
     assert ("warning", "Toy <0.5") in found
     assert ("ok", "1 created environment") in found
+
+
+def test_the_doctor_finds_what_does_not_start(quick: World) -> None:
+    create(parse_spec("toy"))  # wheels with nothing in them
+    assert not any(each.level == "problem" for each in diagnose())
+    (problem,) = [each for each in diagnose(why_not_started) if each.level == "problem"]
+    assert problem.what.startswith("toy-1.0 does not start: failed during import: ")
+    assert "numpy" in problem.what
+
+
+def test_the_doctor_is_content_with_what_starts(sabotage: Path) -> None:
+    assert not any(each.level == "problem" for each in diagnose(why_not_started))
 
 
 # --- in a run -------------------------------------------------------------------------------------------

@@ -117,17 +117,22 @@ def use(
 
 @app.command()
 def doctor(
+    start: Annotated[
+        bool, typer.Option("--start", help="Also start every framework as a launch would: seconds each.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check interpreters, environments, compilers and disk; exit with 1 if there is a problem.
 
     \b
-    Example:
+    Examples:
       rnnbench env doctor
+      rnnbench env doctor --start
     """
     from rnnbench.environments.doctor import diagnose
+    from rnnbench.launch.start import why_not_started
 
-    findings = diagnose()
+    findings = diagnose(why_not_started if start else None)
     if json:
         _print_json(findings)
     else:

@@ -1,6 +1,6 @@
 """Looking at everything that can be wrong with the environments and the machine, and saying what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,10 +23,14 @@ from rnnbench.report import units
 __all__ = ["Finding", "diagnose"]
 
 
-def diagnose() -> list[Finding]:
-    """All findings, in the order a user would ask."""
+#: Why an environment's framework does not start; empty when it does.
+Start = Callable[[Environment], str]
+
+
+def diagnose(start: Start | None = None) -> list[Finding]:
+    """All findings, in the order a user would ask. With `start`, each environment is tried, too."""
     return [
-        *_interpreters(), *_older(), *_environments(), *_halves(), *_failed(), *tools(), *disk(), gpu()
+        *_interpreters(), *_older(), *_environments(start), *_halves(), *_failed(), *tools(), *disk(), gpu()
     ]  # fmt: skip
 
 
@@ -56,14 +60,19 @@ def _creatable(title: str, python: str) -> Finding:
     return Finding("ok", f"{title} can be created with Python {found.version}, {found.path}")
 
 
-def _environments() -> Iterator[Finding]:
+def _environments(start: Start | None) -> Iterator[Finding]:
     try:
         known = list_environments()
     except UserError as error:
         yield Finding("problem", error.what, error.hint)
         return
     for environment in known:
-        yield _used(environment) if environment.used else _created(environment)
+        finding = _used(environment) if environment.used else _created(environment)
+        reason = start(environment) if start and finding.level != "problem" else ""
+        if reason:
+            hint = f"`rnnbench env remove {environment.id}`, then create it again; or install what it lacks"
+            finding = Finding("problem", f"{environment.id} does not start: {reason}", hint)
+        yield finding
     folders = [Path(environment.folder) for environment in known if not environment.used]
     if folders:
         size = units.size(sum(disk_usage(folder) for folder in folders))
