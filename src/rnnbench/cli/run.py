@@ -41,6 +41,12 @@ def run(
     memory: Annotated[
         float, typer.Option(metavar="GB", help="Most a worker may allocate. 0: 90 % of the machine.")
     ] = 0.0,
+    ahead: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Workers that import and compile at once; all but one stand still while it is timed."
+        ),
+    ] = 1,
     threads: Threads = 0,
     seed: Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave rows unverified.")] = False,
@@ -62,6 +68,7 @@ def run(
       rnnbench run 'pytorch/*/eager' 'pytorch/stack/*' -w ce-short --phase train
       rnnbench run --headline --effort quick
       rnnbench run 'pytorch/stack/eager' -w 'ptb-lm[batch=16]' --protocol 2019
+      rnnbench run 'jax/*' 'pytorch/*' -w ptb-lm --device cuda --ahead 8
       rnnbench run --resume runs/2026-11-15-101500
     """
     from rnnbench.errors import UserError
@@ -91,6 +98,7 @@ def run(
         memory_gb=memory,
         threads=threads,
         seed=seed,
+        ahead=ahead,
         verify=not no_verify,
     )
     workloads = read_workloads(workload, workloads_from)
