@@ -56,12 +56,27 @@ def begin_run(
     return run
 
 
-def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False) -> Contents:
-    """Do what the folder's run still lacks. The same for a new run and for one that was interrupted."""
+def continue_run(
+    folder: Path,
+    listener: Listener,
+    *,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
+    ahead: int | None = None,
+) -> Contents:
+    """Do what the folder's run still lacks. The same for a new run and for one that was interrupted.
+
+    The time limit and the workers at once may be others than it was begun with: neither changes what is measured.
+    """
     contents = read_folder(folder)
     for line in contents.damaged:
         listener.note(f"launches.jsonl, {line}: skipped")
-    run = contents.run
+    begun = contents.run.method
+    method = msgspec.structs.replace(
+        begun, limit_seconds=limit_seconds or begun.limit_seconds, ahead=ahead or begun.ahead
+    )
+    run = msgspec.structs.replace(contents.run, method=method)
+    contents = msgspec.structs.replace(contents, run=run)
     lacking = sorted({case.framework for case in run.cases} - set(manifests()))
     if lacking:
         raise UserError(
