@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,14 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pip: Path) -> World:
     return world
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A process started in the background ignores Ctrl-C from birth; this one is to hear it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_one_that_fails_stops_no_other(quick: World) -> None:
     lines: list[str] = []
     specs = [parse_spec(f"toy=={version}") for version in ("1.0", "3.0", "2.0")]
@@ -69,7 +78,7 @@ def test_they_are_made_at_the_same_time(quick: World) -> None:
     assert make_all([parse_spec("toy==1.0"), parse_spec("toy==2.0")], make) == ["toy-1.0", "toy-2.0"]
 
 
-def test_an_interruption_ends_all_of_them(quick: World, tmp_path: Path) -> None:
+def test_an_interruption_ends_all_of_them(quick: World, tmp_path: Path, interruptible: None) -> None:
     started = []
 
     def make(spec, report):  # type: ignore[no-untyped-def]
@@ -90,7 +99,7 @@ def test_an_interruption_ends_all_of_them(quick: World, tmp_path: Path) -> None:
     assert len(started) == AT_A_TIME
 
 
-def test_who_waits_for_another_process_can_be_called_back(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_for_another_process_can_be_called_back(quick: World, interruptible: None) -> None:
     quick.cache.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
 
