@@ -194,7 +194,7 @@ def test_the_doctor_looks_at_manifests_and_tools(world: World, monkeypatch: pyte
     created(world)
     world.manifest(python="==3.98", tools=["no-such-compiler|nor-this"], constraints=["numpy<10"])
     said = [finding.what for finding in found("warning")]
-    assert any("Toy: no Python ==3.98" in what for what in said)
+    assert any("Toy: no interpreter: no Python ==3.98" in what for what in said)
     assert any("no-such-compiler or nor-this is not on PATH" in what for what in said)
     assert any("toy-1.0 was created from another manifest" in what for what in said)
 
