@@ -43,7 +43,7 @@ class Direction(nn.Module):
                 c = torch.where(here, new_c, c)
                 outputs.append(torch.where(here, h, torch.zeros_like(h)))
         if self.reverse:
-            outputs = outputs[::-1]
+            outputs.reverse()  # a slice with a negative step is beyond older TorchScript
         return torch.stack(outputs)
 
 
