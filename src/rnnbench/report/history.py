@@ -91,9 +91,8 @@ def cells(line: Line, several: bool) -> list[list[str]]:
 
 def _cells(line: Line, point: Point, several: bool) -> list[str]:
     status = point.status + ("~" if point.noisy else "")
-    said = "the newest" if point.newest else point.verdict or ""
-    if point.verdict in ("slower", "faster"):
-        said += " than the newest"
+    than = " than the newest" if point.verdict in ("slower", "faster") else ""
+    said = "the newest" if point.newest else f"{point.verdict or ''}{than}"
     remarks = "; ".join(filter(None, (said, point.reason, f"in {point.run}" if several else "")))
     return [
         point.release if line.predecessor else point.version,
