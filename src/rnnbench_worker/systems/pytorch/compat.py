@@ -76,6 +76,8 @@ def allow_tf32(wanted):
 
 def allow_recompiling(times):
     """How many versions of one code object torch.compile makes before it gives up and runs eagerly."""
+    import torch._dynamo  # which 2.0 does not do by itself
+
     config = torch._dynamo.config
     # Named otherwise until 2.6.
     setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", times)
