@@ -27,7 +27,7 @@ bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
 test: lint
-	$(BIN)/python -m pytest -m "not historic"
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not historic"
 
 test-historic: setup
 	$(BIN)/python -m pytest -m historic
