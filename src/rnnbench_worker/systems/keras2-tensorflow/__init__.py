@@ -18,4 +18,4 @@ def describe(job):
 def build(job, parameters):
     from rnnbench_worker.systems.keras2.program import Keras2Program
 
-    return Keras2Program(job, parameters)
+    return Keras2Program(job, parameters, gate=tf.tuple)

@@ -2,20 +2,20 @@
 
 import numpy as np
 from keras import backend as K
-from keras.optimizers import Adam
 
 from rnnbench_worker.batches import as_int32, with_lengths
 from rnnbench_worker.program import Program
 from rnnbench_worker.systems.blank_last import blank_first, blank_last, labels_before_blank
-from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
+from rnnbench_worker.training import BETA_1
 
+from .adam import GatedAdam
 from .network import cross_entropy, make_model, variables_of, with_ctc
 
 
 class Keras2Program(Program):
-    """The same on both backends. Calls return when they are done."""
+    """The same on both backends, but for the gate between gradients and updates. Calls return when they are done."""
 
-    def __init__(self, job, parameters):
+    def __init__(self, job, parameters, gate):
         self._workload = job["workload"]
         self._ctc = self._workload["loss"] == "ctc"
         self._model = make_model(self._workload)
@@ -23,13 +23,9 @@ class Keras2Program(Program):
         K.batch_set_value([(self._variables[name], self._own(name, array)) for name, array in parameters.items()])
         self._train_phase = job["phase"] == "train"
         if self._train_phase:
-            self._compile()
-
-    def _compile(self):
-        # Keras adds epsilon to the root before that is corrected: the published one at the first step, and less later.
-        self._optimiser = Adam(LEARNING_RATE, BETA_1, BETA_2, epsilon=EPSILON * (1 - BETA_2) ** 0.5)
-        self._trained = with_ctc(self._model, self._workload) if self._ctc else self._model
-        self._trained.compile(self._optimiser, loss=as_it_is if self._ctc else cross_entropy(self._workload))
+            self._optimiser = GatedAdam(gate)
+            self._trained = with_ctc(self._model, self._workload) if self._ctc else self._model
+            self._trained.compile(self._optimiser, loss=as_it_is if self._ctc else cross_entropy(self._workload))
 
     # --- data ---
 
