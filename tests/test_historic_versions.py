@@ -60,8 +60,9 @@ def test_every_system_of_an_old_pytorch_is_right_on_words_and_on_speech(old, nam
 @pytest.mark.parametrize("name", OLD_TENSORFLOW)
 def test_every_system_of_an_old_tensorflow_is_right_on_words_and_on_speech(old, name):
     old(name)
-    plan = plan_of(name, ["tensorflow/*/eager", "tensorflow/*/graph", "tensorflow/*/graph-while"])
-    assert len(plan.cases) == 11 * 2 * 2
+    unrolled = ["tensorflow/*/graph"] if name in MADE else []
+    plan = plan_of(name, ["tensorflow/*/eager", "tensorflow/*/graph-while", *unrolled])
+    assert len(plan.cases) == (11 if unrolled else 7) * 2 * 2
     assert not_verified(verdicts(plan)) == []
 
 
