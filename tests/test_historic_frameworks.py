@@ -14,7 +14,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.machine import allowed_cpus
 from rnnbench.manifests import manifests
-from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, together, verdicts
+from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, verdicts
 from test_threads import measure
 
 BOTH_WAYS = "bi-ce-long[batch=3,hidden=4,layers=1,steps=3]"
@@ -66,7 +66,7 @@ def test_keras_2_stands_on_what_rnnbench_has_by_itself():
 def test_tensorflow_1_and_keras_on_it_are_verified_on_every_kind_of_network(historic):
     historic("tensorflow1"), historic("keras2-tensorflow")
     found = verdicts(
-        together(
+        rnnbench.join_plans(
             plan(["tensorflow1/*", "keras2-tensorflow/*"], [SPEECH, LANGUAGE]),
             plan(["tensorflow1/packed/*", "keras2-tensorflow/*"], [BOTH_WAYS]),
         )
@@ -79,7 +79,7 @@ def test_tensorflow_1_and_keras_on_it_are_verified_on_every_kind_of_network(hist
 def test_on_theano_words_are_learnt_and_masked_sequences_read(historic):
     historic("keras2-theano"), historic("lasagne")
     found = verdicts(
-        together(
+        rnnbench.join_plans(
             plan(ON_THEANO, ["ptb-lm[layers=1]"], phases=["train"]),  # the longest first
             plan(ON_THEANO, ["bi-ctc-long[layers=1]"], phases=["forward"]),
         )
