@@ -35,7 +35,7 @@ def keep_compiled(monkeypatch):
     """Let Theano find what earlier tests have compiled: minutes less. A measurement compiles everything anew."""
     start, kept = worker._start, cache_folder() / "tests" / "theano"
 
-    def started(environment, job, variables, scratch, channel):
+    def started(environment, job, variables, *others):
         flags = {
             name: value.replace("{scratch}/theano", str(kept / str(job["framework"])))
             for name, value in variables.items()
