@@ -36,10 +36,8 @@ def keep_compiled(monkeypatch):
     start, kept = worker._start, cache_folder() / "tests" / "theano"
 
     def started(environment, job, variables, *others):
-        flags = {
-            name: value.replace("{scratch}/theano", str(kept / str(job["framework"])))
-            for name, value in variables.items()
-        }
-        return start(environment, job, flags, scratch, channel)
+        folder = str(kept / job["framework"])
+        changed = {name: value.replace("{scratch}/theano", folder) for name, value in variables.items()}
+        return start(environment, job, changed, *others)
 
     monkeypatch.setattr(worker, "_start", started)
