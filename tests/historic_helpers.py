@@ -35,11 +35,9 @@ def keep_compiled(monkeypatch):
     """Let Theano find what earlier tests have compiled: minutes less. A measurement compiles everything anew."""
     start, kept = worker._start, cache_folder() / "tests" / "theano"
 
-    def started(environment, job, variables, scratch, channel):
-        flags = {
-            name: value.replace("{scratch}/theano", str(kept / str(job["framework"])))
-            for name, value in variables.items()
-        }
-        return start(environment, job, flags, scratch, channel)
+    def started(environment, job, variables, *others):
+        folder = str(kept / job["framework"])
+        changed = {name: value.replace("{scratch}/theano", folder) for name, value in variables.items()}
+        return start(environment, job, changed, *others)
 
     monkeypatch.setattr(worker, "_start", started)
