@@ -19,6 +19,8 @@ from test_threads import measure
 
 BOTH_WAYS = "bi-ce-long[batch=3,hidden=4,layers=1,steps=3]"
 ON_THEANO = ["keras2-theano/layer/scan-c", "lasagne/packed/scan-c"]
+#: One of each pair that shares its settings.
+SETTINGS = ["tensorflow1", "lasagne"]
 
 
 @pytest.fixture
@@ -76,15 +78,10 @@ def test_tensorflow_1_and_keras_on_it_are_verified_on_every_kind_of_network(hist
 
 @pytest.mark.slow
 @pytest.mark.historic
-def test_on_theano_words_are_learnt_and_masked_sequences_read(historic):
+def test_on_theano_one_layer_is_learnt(historic):
+    """One layer, one way: Theano compiles for minutes. All workloads: `rnnbench verify 'lasagne/*' 'keras2-theano/*'`."""
     historic("keras2-theano"), historic("lasagne")
-    found = verdicts(
-        rnnbench.join_plans(
-            plan(ON_THEANO, ["ptb-lm[layers=1]"], phases=["train"]),  # the longest first
-            plan(ON_THEANO, ["bi-ctc-long[layers=1]"], phases=["forward"]),
-        )
-    )
-    assert not_verified(found) == []
+    assert not_verified(verdicts(plan(ON_THEANO, ["ce-short"], phases=["train"]))) == []
 
 
 # --- what is set, and what comes back -----------------------------------------------------------------
@@ -149,7 +146,7 @@ def test_denormals_are_flushed(answer, system):
 
 @pytest.mark.slow
 @pytest.mark.historic
-@pytest.mark.parametrize("framework", HISTORIC)
+@pytest.mark.parametrize("framework", SETTINGS)
 def test_with_one_thread_no_second_one_computes(historic, framework, tmp_path):
     # Not pinned: on one processor it would look like one thread even if there were more.
     said, found = measure(historic(framework), framework, tmp_path, threads=1, pinned=False, phases=["forward"])
@@ -160,7 +157,7 @@ def test_with_one_thread_no_second_one_computes(historic, framework, tmp_path):
 @pytest.mark.slow
 @pytest.mark.historic
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="needs two processors")
-@pytest.mark.parametrize("framework", HISTORIC)
+@pytest.mark.parametrize("framework", SETTINGS)
 def test_with_two_threads_it_says_so_and_both_compute(historic, framework, tmp_path):
     said, found = measure(historic(framework), framework, tmp_path, threads=2, pinned=True, phases=["forward"])
     assert said == 2
