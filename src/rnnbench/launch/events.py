@@ -60,6 +60,10 @@ class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     path: str
 
 
+class Delivered(msgspec.Struct, tag_field="event", tag="file"):
+    path: str
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -70,7 +74,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Done | Failed
+Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Done | Failed
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -83,6 +87,7 @@ STAGES: dict[type[Event] | None, str] = {
     Memory: "end",
     Rates: "end",
     Arrays: "next phase",
+    Delivered: "end",
     Done: "end",
     Failed: "end",
 }

@@ -36,6 +36,12 @@ def begin_run(
 ) -> Run:
     """Make the environments, then the folder: from here on nothing is lost."""
     require_empty(folder)  # told now, not after the environments are made
+    for workload in plan.workloads.values():
+        if workload.one_step:
+            raise UserError(
+                f"{workload.name} is not timed: the step is over before a clock can tell",
+                "see what it becomes with `rnnbench graph`, prove it with `rnnbench verify -w elman-step`",
+            )
     ready = prepare(plan, listener)
     run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -4,6 +4,10 @@ from rnnbench_worker.systems.jax.settings import apply_settings, describe_device
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_jax import JaxProgram
 
+from .graph import graphs
+
+__all__ = ["build", "describe", "graphs"]
+
 
 def describe(job):
     apply_settings(job)

@@ -4,6 +4,10 @@ from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
 from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
 
+from .graph import graphs
+
+__all__ = ["build", "describe", "graphs"]
+
 
 def describe(job):
     apply_settings(job)

@@ -5,6 +5,10 @@ import os
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
 
+from .graph import graphs
+
+__all__ = ["build", "describe", "graphs"]
+
 
 def describe(job):
     apply_settings(job)

@@ -1,7 +1,10 @@
 """OpenVINO: the PyTorch network converted and compiled for the CPU."""
 
 from .compiling import apply_settings, describe_device
+from .graph import graphs
 from .program import CompiledProgram
+
+__all__ = ["build", "describe", "graphs"]
 
 
 def describe(job):

@@ -4,9 +4,12 @@ from collections import namedtuple
 
 import pytensor
 
+from .graph import graphs
 from .program import PyTensorProgram
 from .settings import apply_settings, describe_c, describe_jax, describe_numba
 from .through_jax import JaxBackedProgram
+
+__all__ = ["build", "describe", "graphs"]
 
 Backend = namedtuple("Backend", "mode program describe")
 

@@ -1,14 +1,17 @@
 """PyTorch: a stack per granularity, an execution wrapped round any of them."""
 
 from .cudagraph import GraphProgram
+from .elman import build_step
 from .executions import EXECUTIONS, direction_for
+from .graph import graphs
 from .limit import rates
 from .network import Network, assign
 from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
+from .story import story
 
-__all__ = ["build", "describe", "rates"]
+__all__ = ["build", "describe", "graphs", "rates", "story"]
 
 
 def describe(job):
@@ -18,6 +21,8 @@ def describe(job):
 
 def build(job, parameters):
     workload, execution = job["workload"], job["execution"]
+    if workload["loss"] == "sum":
+        return build_step(job, parameters, EXECUTIONS[execution])
     if job["granularity"] == "stack":
         stack = VendorStack(workload)
     else:

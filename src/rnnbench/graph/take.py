@@ -1,0 +1,61 @@
+"""Asking systems for their graphs, each in a worker of its own."""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.graph.model import Graph, Taken
+from rnnbench.launch.events import Delivered, Hello
+from rnnbench.launch.job import make_job
+from rnnbench.launch.launcher import judge
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import Ready, prepare
+from rnnbench.launch.worker import Ending, run_worker
+from rnnbench.manifests import manifests
+from rnnbench.plan import Plan
+from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+
+
+def take_graphs(plan: Plan, method: Method, listener: Listener) -> list[Taken]:
+    """One answer for each system, in the plan's order: of its last phase, training where it has it."""
+    ready = prepare(plan, listener)
+    chosen = {case.system: case for case in ready.cases}
+    left_out = {left.case.system: left for left in ready.left_out if left.case.system not in chosen}
+    answers: list[Taken] = []
+    for name in plan.systems:
+        if name in left_out:
+            answers.append(Taken(case=left_out[name].case, outcome="unsupported", reason=left_out[name].reason))
+            continue
+        case = chosen[name]
+        taken = _take(plan, ready, case, method)
+        answers.append(taken)
+        said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
+        listener.note(f"{name} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
+    return answers
+
+
+def _take(plan: Plan, ready: Ready, case: Case, method: Method) -> Taken:
+    ending, content = ask(plan, ready, case, method, "graph")
+    outcome, reason = judge(case, method.threads, ending)
+    taken = Taken(case=case, outcome=outcome, reason=reason, seconds=ending.seconds)
+    taken.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
+    if outcome == "ok" and content:
+        taken.graphs = msgspec.json.decode(content, type=list[Graph])
+    elif outcome == "ok":
+        taken.reason = f"{manifests()[case.framework].title}'s folder offers no graphs"
+    return taken
+
+
+def ask(plan: Plan, ready: Ready, case: Case, method: Method, mode: str) -> tuple[Ending, bytes]:
+    """How a worker ended, and the file it delivered."""
+    workload, manifest = plan.workloads[case.workload], manifests()[case.framework]
+    with tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
+        inputs = Path(folder) / "inputs.npz"
+        write_inputs(inputs, make_parameters(workload, method.seed), make_batches(workload, 1, method.seed))
+        system = plan.systems[case.system]
+        job = make_job(mode, case, workload, system, manifest, method, str(inputs), arrays=folder)
+        ending = run_worker(ready.environments[case.environment], job, manifest.variables, method.limit_seconds)
+        delivered = [event.path for event in ending.events if isinstance(event, Delivered)]
+        return ending, Path(delivered[0]).read_bytes() if delivered else b""
