@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from rnnbench.domain.profile import Reshape
 from rnnbench.domain.result import Sample, Timed
 from rnnbench.domain.workload import Phase
 
@@ -60,6 +61,10 @@ class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     path: str
 
 
+class Reshaped(Reshape, tag_field="event", tag="reshaped"):
+    pass
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -70,7 +75,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Done | Failed
+Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Reshaped | Done | Failed
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -83,6 +88,7 @@ STAGES: dict[type[Event] | None, str] = {
     Memory: "end",
     Rates: "end",
     Arrays: "next phase",
+    Reshaped: "another shape",
     Done: "end",
     Failed: "end",
 }

@@ -3,10 +3,13 @@
 import equinox
 
 from rnnbench_worker.systems import jax as base
+from rnnbench_worker.systems.jax.builds import builds
 from rnnbench_worker.systems.jax.executions import EXECUTIONS
 from rnnbench_worker.systems.jax.stacks import LoopStack
 
 from .cell import EquinoxCell
+
+__all__ = ["build", "builds", "describe"]
 
 
 def describe(job):

@@ -3,8 +3,11 @@
 import flax
 
 from rnnbench_worker.systems import jax as base
+from rnnbench_worker.systems.jax.builds import builds
 
 from .stack import FlaxStack
+
+__all__ = ["build", "builds", "describe"]
 
 
 def describe(job):

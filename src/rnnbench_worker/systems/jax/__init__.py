@@ -1,5 +1,6 @@
 """JAX: pure functions over a tree of parameters; a stack and an execution make a program of them."""
 
+from .builds import builds
 from .cells import GRANULARITIES
 from .cudnn import CudnnStack
 from .executions import EXECUTIONS
@@ -10,7 +11,7 @@ from .program import JaxProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack
 
-__all__ = ["build", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "rates"]
 
 
 def describe(job):

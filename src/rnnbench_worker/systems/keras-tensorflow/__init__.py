@@ -2,6 +2,7 @@
 
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
+from rnnbench_worker.systems.tensorflow.builds import tracings
 from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
 
 
@@ -12,3 +13,7 @@ def describe(job):
 
 def build(job, parameters):
     return TensorFlowProgram(job, parameters)
+
+
+def builds(program):
+    return tracings(program._model.train_function) + tracings(program._model.predict_function)

@@ -3,6 +3,7 @@
 import os
 
 from rnnbench_worker.systems.keras import with_version
+from rnnbench_worker.systems.pytorch.builds import compiled_graphs
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
 
 
@@ -17,3 +18,7 @@ def build(job, parameters):
     from rnnbench_worker.systems.keras.on_torch import TorchProgram  # imports Keras, which looks at the variable
 
     return TorchProgram(job, parameters)
+
+
+def builds(program):
+    return compiled_graphs()

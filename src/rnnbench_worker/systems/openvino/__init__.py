@@ -1,7 +1,11 @@
 """OpenVINO: the PyTorch network converted and compiled for the CPU."""
 
+from rnnbench_worker.systems.exported.builds import builds
+
 from .compiling import apply_settings, describe_device
 from .program import CompiledProgram
+
+__all__ = ["build", "builds", "describe"]
 
 
 def describe(job):

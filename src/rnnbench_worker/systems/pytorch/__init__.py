@@ -1,5 +1,6 @@
 """PyTorch: a stack per granularity, an execution wrapped round any of them."""
 
+from .builds import builds
 from .cudagraph import GraphProgram
 from .executions import EXECUTIONS, direction_for
 from .limit import rates
@@ -8,7 +9,7 @@ from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
 
-__all__ = ["build", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "rates"]
 
 
 def describe(job):

@@ -1,5 +1,6 @@
 """TensorFlow: a stack per granularity, a loop and a compiler per execution, composed into functions over variables."""
 
+from .builds import builds
 from .executions import EXECUTIONS
 from .limit import rates
 from .network import Network
@@ -7,7 +8,7 @@ from .program import TensorFlowProgram
 from .settings import apply_settings, describe_device
 from .stacks import make_stack
 
-__all__ = ["build", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "rates"]
 
 
 def describe(job):
