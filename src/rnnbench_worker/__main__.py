@@ -19,12 +19,14 @@ def main():
         from .limit import measure_limit
         from .loading import load_framework
         from .measure import measure
+        from .retrace import retrace
         from .verification import verify
 
         work = {
             "measure": measure,
             "verify": verify,
             "limit": measure_limit,
+            "retrace": retrace,
             "graph": take_graphs,
             "story": tell_story,
         }[job["mode"]]

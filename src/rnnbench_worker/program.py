@@ -19,6 +19,13 @@ It may have a third, from which the machine's limit is measured; without it the 
     function that reads it all and writes as much, into memory it has already; both return a handle and do
     not wait. `sync(handle)` waits. Nothing is timed there: `limit.py` does that. None: not for this job.
 
+And one that says when something was compiled again; without it a new shape is only timed:
+
+`builds(program)`
+    How often the framework has built something for this program until now: traced, compiled, captured, by
+    a counter of its own. The counter may be the process's; only differences are read (`retrace.py`). 0 where
+    nothing is ever built; None where something is, but nobody counts it.
+
 Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
 `targets`, and `lengths` where they vary. Parameters and gradients are dicts in the canonical layout:
 `embedding [V,E]`, `layer{l}.{fwd|bwd}.w [in,4H]`, `.u [H,4H]`, `.b [4H]`, `head.w [in,C]`, `head.b [C]`,

@@ -87,7 +87,7 @@ def _places(
                 else places[node]
                 for node in row
             }
-            row.sort(key=lambda node: wanted[node])  # noqa: B023  used at once
+            row.sort(key=lambda node: wanted[node])
             _spread(row, [wanted[node] for node in row], room, places)
     return places
 

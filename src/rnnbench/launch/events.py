@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from rnnbench.domain.profile import Reshape
 from rnnbench.domain.result import Sample, Timed
 from rnnbench.domain.workload import Phase
 
@@ -64,6 +65,10 @@ class Delivered(msgspec.Struct, tag_field="event", tag="file"):
     path: str
 
 
+class Reshaped(Reshape, tag_field="event", tag="reshaped"):
+    pass
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -74,7 +79,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Done | Failed
+Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Done | Failed
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -87,6 +92,7 @@ STAGES: dict[type[Event] | None, str] = {
     Memory: "end",
     Rates: "end",
     Arrays: "next phase",
+    Reshaped: "another shape",
     Delivered: "end",
     Done: "end",
     Failed: "end",

@@ -4,12 +4,13 @@ import equinox
 
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax import graphs
+from rnnbench_worker.systems.jax.builds import builds
 from rnnbench_worker.systems.jax.executions import EXECUTIONS
 from rnnbench_worker.systems.jax.stacks import LoopStack
 
 from .cell import EquinoxCell
 
-__all__ = ["build", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs"]
 
 
 def describe(job):

@@ -4,10 +4,11 @@ import flax
 
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax import graphs
+from rnnbench_worker.systems.jax.builds import builds
 
 from .stack import FlaxStack
 
-__all__ = ["build", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs"]
 
 
 def describe(job):

@@ -1,5 +1,6 @@
 """JAX: pure functions over a tree of parameters; a stack and an execution make a program of them."""
 
+from .builds import builds
 from .cells import GRANULARITIES
 from .cudnn import CudnnStack
 from .elman import ElmanStep
@@ -13,7 +14,7 @@ from .settings import apply_settings, describe_device
 from .stacks import LoopStack
 from .story import story
 
-__all__ = ["build", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
 
 
 def describe(job):

@@ -1,4 +1,4 @@
-"""Seed 003's one recurrent step as a network of JAX's program. Each statement is a scope, by which its graph is read."""
+"""Seed 003's one recurrent step as a network of JAX's program. Each statement is a scope, by which it is found again."""
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,13 @@ class ElmanStep(object):
             next_h = h2h + i2h
         with jax.named_scope("statement 4"):
             next_h = jnp.tanh(next_h)
-        return next_h
+        return next_h  # noqa: RET504  the slides assign first
 
     def total(self, parameters, x, prev_h):
         next_h = self.next_h(parameters, x, prev_h)
         with jax.named_scope("statement 5"):
             loss = jnp.sum(next_h)
-        return loss
+        return loss  # noqa: RET504
 
     def own(self, arrays):
         return dict(arrays)

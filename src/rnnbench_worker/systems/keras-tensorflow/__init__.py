@@ -2,11 +2,12 @@
 
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
+from rnnbench_worker.systems.tensorflow.builds import tracings
 from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
 
 from .graph import graphs
 
-__all__ = ["build", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs"]
 
 
 def describe(job):
@@ -16,3 +17,7 @@ def describe(job):
 
 def build(job, parameters):
     return TensorFlowProgram(job, parameters)
+
+
+def builds(program):
+    return tracings(program._model.train_function) + tracings(program._model.predict_function)

@@ -1,10 +1,12 @@
 """ONNX Runtime: the PyTorch network written as ONNX and run in a session."""
 
+from rnnbench_worker.systems.exported.builds import builds
+
 from .graph import graphs
 from .program import SessionProgram
 from .sessions import apply_settings, describe_device
 
-__all__ = ["build", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs"]
 
 
 def describe(job):

@@ -1,10 +1,12 @@
 """OpenVINO: the PyTorch network converted and compiled for the CPU."""
 
+from rnnbench_worker.systems.exported.builds import builds
+
 from .compiling import apply_settings, describe_device
 from .graph import graphs
 from .program import CompiledProgram
 
-__all__ = ["build", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs"]
 
 
 def describe(job):

@@ -1,5 +1,6 @@
 """PyTorch: a stack per granularity, an execution wrapped round any of them."""
 
+from .builds import builds
 from .cudagraph import GraphProgram
 from .elman import build_step
 from .executions import EXECUTIONS, direction_for
@@ -11,7 +12,7 @@ from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
 from .story import story
 
-__all__ = ["build", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
 
 
 def describe(job):

@@ -55,7 +55,9 @@ def grown(title, step, arguments, wrap):
     values["loss"].backward()
     told.fields["backward"] = order
     told.see(BACKWARD, described("W_h.grad", step.W_h.grad))
-    told.note(BACKWARD, "The graph that the statements have left is walked from the loss back. " + again(values["loss"]))
+    told.note(
+        BACKWARD, "The graph that the statements have left is walked from the loss back. " + again(values["loss"])
+    )
     return finished(told, step, values["loss"])
 
 

@@ -1,5 +1,6 @@
 """TensorFlow: a stack per granularity, a loop and a compiler per execution, composed into functions over variables."""
 
+from .builds import builds
 from .elman import ElmanStep
 from .executions import EXECUTIONS
 from .graph import graphs
@@ -10,7 +11,7 @@ from .settings import apply_settings, describe_device
 from .stacks import make_stack
 from .story import story
 
-__all__ = ["build", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
 
 
 def describe(job):
