@@ -27,6 +27,9 @@ def graph(
     story: Annotated[
         bool, typer.Option("--story", help="A page that goes through seed 003's six statements one by one.")
     ] = False,
+    reshape: Annotated[
+        bool, typer.Option("--reshape", help="Also whether a new batch size or length has it built again.")
+    ] = False,
     device: DeviceOption = "cpu",
     versions: Versions = "",
     limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each system.")] = 600.0,
@@ -41,6 +44,7 @@ def graph(
       rnnbench graph pytorch/fine/eager -w elman-step
       rnnbench graph pytorch/packed/script --format svg --out script.svg
       rnnbench graph '*' -w ptb-lm --full --format table
+      rnnbench graph 'jax/packed/*' --reshape
       rnnbench graph --story --out story.html
     """
     from rnnbench.cli.options import one_of, read_selection, read_workloads
@@ -78,7 +82,7 @@ def graph(
     if form in ("svg", "dot") and len(plan.systems) > 1:
         raise UserError(f"{form} is for one system, but {len(plan.systems)} match", "name one, or take table or json")
     with Progress() as progress:
-        answers = take_graphs(plan, method, progress)
+        answers = take_graphs(plan, method, progress, reshape=reshape)
     if form in ("svg", "dot"):
         if not answers[0].graphs:
             raise UserError(f"{answers[0].case.system} has no graph to draw: {answers[0].reason}", "try --format text")

@@ -5,6 +5,7 @@ middle of their neighbours, and places as near to that middle as order and room 
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -44,7 +45,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layout
     above: list[list[int]] = [[] for _ in room]
     below: list[list[int]] = [[] for _ in room]
     for chain in chains:
-        for upper, lower in zip(chain, chain[1:], strict=False):
+        for upper, lower in pairwise(chain):
             above[lower].append(upper)
             below[upper].append(lower)
     places = _places(rows, room, above, below)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rnnbench.domain.case import Case
+from rnnbench.domain.profile import Change, Retrace
 from rnnbench.domain.result import Outcome
 
 
@@ -59,3 +60,18 @@ class Taken(msgspec.Struct, kw_only=True):
     graphs: list[Graph] = []
     versions: dict[str, str] = {}
     seconds: float = 0.0
+    retrace: Retrace | None = None  # what came of new shapes, where that was asked
+
+    def again(self, change: Change) -> str:
+        """What a new batch size or a new length does to the graph, in words; empty where nobody asked."""
+        if self.retrace is None:
+            return ""
+        found = self.retrace.of(change)
+        if found is None:
+            return self.retrace.reason or "not tried"
+        return {
+            "kept": "kept",
+            "rebuilt": f"built again ({found.builds})",
+            "uncounted": "runs as it is",
+            "anew": "another program needed",
+        }[found.outcome]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 
 from rnnbench.errors import UserError
 from rnnbench.graph.layout import lay_out
@@ -95,7 +96,7 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     first, last = points[0], points[-1]
     way = [(first[0], first[1] + HEIGHT / 2), *points[1:-1], (last[0], last[1] - HEIGHT / 2)]
     text = f"M{way[0][0]:.1f} {way[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(way, way[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(way):
         middle = (y0 + y1) / 2
         text += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
     return text

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.domain.case import Case, Method
+from rnnbench.domain.profile import Retrace
 from rnnbench.graph.model import Graph, Taken
 from rnnbench.launch.events import Delivered, Hello
 from rnnbench.launch.job import make_job
@@ -15,11 +16,15 @@ from rnnbench.launch.prepare import Ready, prepare
 from rnnbench.launch.worker import Ending, run_worker
 from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
+from rnnbench.profile.retrace import launch_retrace
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 
-def take_graphs(plan: Plan, method: Method, listener: Listener) -> list[Taken]:
-    """One answer for each system, in the plan's order: of its last phase, training where it has it."""
+def take_graphs(plan: Plan, method: Method, listener: Listener, *, reshape: bool = False) -> list[Taken]:
+    """One answer for each system, in the plan's order: of its last phase, training where it has it.
+
+    With `reshape` each is also run with another batch size and another length, in a second worker.
+    """
     ready = prepare(plan, listener)
     chosen = {case.system: case for case in ready.cases}
     left_out = {left.case.system: left for left in ready.left_out if left.case.system not in chosen}
@@ -30,6 +35,8 @@ def take_graphs(plan: Plan, method: Method, listener: Listener) -> list[Taken]:
             continue
         case = chosen[name]
         taken = _take(plan, ready, case, method)
+        if reshape and taken.graphs:
+            taken.retrace = _retrace(plan, ready, case, method)
         answers.append(taken)
         said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
         listener.note(f"{name} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
@@ -46,6 +53,13 @@ def _take(plan: Plan, ready: Ready, case: Case, method: Method) -> Taken:
     elif outcome == "ok":
         taken.reason = f"{manifests()[case.framework].title}'s folder offers no graphs"
     return taken
+
+
+def _retrace(plan: Plan, ready: Ready, case: Case, method: Method) -> Retrace:
+    environment, system = ready.environments[case.environment], plan.systems[case.system]
+    manifest, workload = manifests()[case.framework], plan.workloads[case.workload]
+    with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
+        return launch_retrace(case, workload, system, manifest, environment, method, Path(folder))
 
 
 def ask(plan: Plan, ready: Ready, case: Case, method: Method, mode: str) -> tuple[Ending, bytes]:

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rnnbench.domain.profile import Change
 from rnnbench.graph.model import Graph, Taken
 from rnnbench.report.table import Column, render
+
+CHANGES: dict[Change, str] = {"batch": "new batch size", "steps": "new length"}
 
 
 def as_text(answers: Sequence[Taken]) -> str:
@@ -18,6 +21,8 @@ def _one_as_text(taken: Taken) -> str:
     lines = [f"{case.system} · {case.workload} · {case.phase} · {case.device} · {case.environment}"]
     if not taken.graphs:
         return "\n".join([*lines, f"{taken.outcome}: {taken.reason}"])
+    for change, what in CHANGES.items():
+        lines += [f"{what}: {taken.again(change)}"] if taken.retrace else []
     for graph in taken.graphs:
         lines += ["", f"{graph.form}: {graph.nodes:,} nodes, {graph.links:,} edges, built {graph.built}"]
         lines += [f"  {graph.note}"] if graph.note else []
@@ -43,25 +48,26 @@ def _listing(graph: Graph) -> str:
 
 def as_table(answers: Sequence[Taken]) -> str:
     """A row for each graph of each system."""
+    asked = list(CHANGES) if any(taken.retrace for taken in answers) else []
     columns = [
-        Column("system"), Column("graph"), Column("built"), Column("nodes", right=True), Column("edges", right=True),
-        Column("kinds", right=True), Column("most frequent"),
+        Column("system"), Column("graph"), Column("built"), *(Column(CHANGES[change]) for change in asked),
+        Column("nodes", right=True), Column("edges", right=True), Column("kinds", right=True), Column("most frequent"),
     ]  # fmt: skip
-    rows = [row for taken in answers for row in _rows(taken)]
+    rows = [row for taken in answers for row in _rows(taken, asked)]
     places = dict.fromkeys(f"{taken.case.workload} · {taken.case.device}" for taken in answers)
     return "\n".join(places) + "\n" + render(columns, rows)
 
 
-def _rows(taken: Taken) -> list[list[str]]:
+def _rows(taken: Taken, asked: Sequence[Change]) -> list[list[str]]:
     name = taken.case.system + (" (forward)" if taken.case.phase == "forward" else "")
     if not taken.graphs:
-        return [[name, taken.outcome, "", "–", "–", "–", taken.reason]]
+        return [[name, taken.outcome, "", *("" for _ in asked), "–", "–", "–", taken.reason]]
     rows = []
     for graph in taken.graphs:
         kinds = graph.kinds()
         frequent = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(3)) or graph.note
         counts = [f"{graph.nodes:,}", f"{graph.links:,}", str(len(kinds))]
-        rows.append([name, graph.form, graph.built, *counts, frequent])
+        rows.append([name, graph.form, graph.built, *map(taken.again, asked), *counts, frequent])
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Seed 003's one recurrent step as a network of JAX's program. Each statement is a scope, by which it is found again."""
+"""Seed 003's one recurrent step as a network of JAX's program; each statement is a scope, to be found again."""
 
 import jax
 import jax.numpy as jnp

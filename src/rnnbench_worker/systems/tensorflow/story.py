@@ -131,5 +131,5 @@ class Operators(object):
         """The tape forgets the inputs it does not need: then it is the last of its kind."""
         ids = [tensor._id for tensor in inputs or () if hasattr(tensor, "_id")]
         left = [one for one in self._ran if one[0] == operator and one[2] not in self.walked]
-        for _, known, place in sorted(left, key=lambda one: (not set(ids) & set(one[1]), -one[2]))[:1]:
-            self.walked.append(place)
+        if left:
+            self.walked.append(max(left, key=lambda one: (bool(set(ids) & set(one[1])), one[2]))[2])
