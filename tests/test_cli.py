@@ -32,7 +32,7 @@ def lines_of(folder):
 # --- help -----------------------------------------------------------------------------------------------
 
 COMMANDS = [
-    (), ("run",), ("show",), ("explain",), ("report",), ("compare",), ("check",), ("audit",),
+    (), ("run",), ("show",), ("explain",), ("graph",), ("report",), ("compare",), ("check",), ("audit",),
     ("verify",), ("systems",), ("workloads",),
     ("env", "list"), ("env", "create"), ("env", "remove"), ("env", "use"), ("env", "doctor"),
 ]  # fmt: skip
