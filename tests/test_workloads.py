@@ -29,8 +29,8 @@ TABLE = {
         "classes": 59, "head_on": "every-step", "loss": "ctc", "labels": 100, "shortest": 500,
     },
     "elman-step": {
-        "batch": 1, "steps": 1, "layers": 1, "bidirectional": False, "features": 10, "hidden": 20, "head_bias": False,
-        "vocabulary": 0, "embedding": 0, "head_on": "last-step", "loss": "sum", "classes": 0, "labels": 0, "shortest": 0,
+        **LAST_STEP, "batch": 1, "steps": 1, "layers": 1, "bidirectional": False, "features": 10, "hidden": 20,
+        "head_bias": False, "vocabulary": 0, "embedding": 0, "loss": "sum", "classes": 0,
     },
 }  # fmt: skip
 
@@ -216,7 +216,7 @@ BAD_NAMES = {
     "ptb-ln": ("no workload is named 'ptb-ln'", "nearest: ptb-lm"),
     "zzzz": (
         "no workload is named 'zzzz'",
-        "there are: ptb-lm, ce-short, ce-long, bi-ce-long, bi-ctc-long, elman-step",
+        "there are: ptb-lm, ce-short, ce-long, bi-ce-long, bi-ctc-long, elman",
     ),
     "": ("cannot read the workload ''", "ptb-lm[batch=16,steps=20]"),
     "ce-short[batch=8": ("cannot read the workload", "ptb-lm[batch=16,steps=20]"),

@@ -20,12 +20,12 @@ def show():
     }
     for name, program in programs.items():
         kinds = [node.kind() for node in program.graph.nodes()]
-        yield "{}: {} nodes, {} prim::If".format(name, len(kinds), kinds.count("prim::If"))
+        yield f"{name}: {len(kinds)} nodes, {kinds.count('prim::If')} prim::If"
         for h in (short, long):
             answer = [round(number, 2) for number in program(h).tolist()]
             right = torch.allclose(program(h), clipped(h))
             given = [round(number, 2) for number in h.tolist()]
-            yield "  given {}: {}, {}".format(given, answer, "right" if right else "wrong, and says nothing")
+            yield f"  given {given}: {answer}, {'right' if right else 'wrong, and says nothing'}"
 
 
 if __name__ == "__main__":

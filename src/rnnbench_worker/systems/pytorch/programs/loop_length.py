@@ -30,12 +30,12 @@ def show():
     }
     for name, program in programs.items():
         found = list(kinds(program.graph))
-        yield "{}: {} aten::tanh, {} prim::Loop".format(name, found.count("aten::tanh"), found.count("prim::Loop"))
+        yield f"{name}: {found.count('aten::tanh')} aten::tanh, {found.count('prim::Loop')} prim::Loop"
         for xs in (three, five):
             right = torch.allclose(program(xs, W_h), last_state(xs, W_h))
-            yield "  given {} steps: {}".format(len(xs), "right" if right else "wrong, and says nothing")
+            yield f"  given {len(xs)} steps: {'right' if right else 'wrong, and says nothing'}"
     early = torch.allclose(programs["traced with 3 steps"](five, W_h), last_state(five[:3], W_h))
-    yield "what the traced program gives for 5 steps is the state after 3: {}".format(early)
+    yield f"what the traced program gives for 5 steps is the state after 3: {early}"
 
 
 if __name__ == "__main__":
