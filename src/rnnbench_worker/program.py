@@ -39,7 +39,8 @@ And one that says when something was compiled again; without it a new shape is o
 
 Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
 `targets`, and `lengths` where they vary; that of the single step has `inputs` [batch, features] and `state`
-[batch, hidden], its parameters are `W_h [H,H]` and `W_x [H,features]`. Parameters and gradients are dicts in the canonical layout:
+[batch, hidden], its parameters are `W_h [H,H]` and `W_x [H,features]`. All other parameters and gradients
+are dicts in the canonical layout:
 `embedding [V,E]`, `layer{l}.{fwd|bwd}.w [in,4H]`, `.u [H,4H]`, `.b [4H]`, `head.w [in,C]`, `head.b [C]`,
 gates in the order i, f, g, o.
 """

@@ -59,7 +59,10 @@ def _retrace(plan: Plan, ready: Ready, case: Case, method: Method) -> Retrace:
     environment, system = ready.environments[case.environment], plan.systems[case.system]
     manifest, workload = manifests()[case.framework], plan.workloads[case.workload]
     with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
-        return launch_retrace(case, workload, system, manifest, environment, method, Path(folder))
+        found = launch_retrace(case, workload, system, manifest, environment, method, Path(folder))
+    if workload.one_step:  # it has no length that could change
+        found = msgspec.structs.replace(found, reshapes=tuple(one for one in found.reshapes if one.change == "batch"))
+    return found
 
 
 def ask(plan: Plan, ready: Ready, case: Case, method: Method, mode: str) -> tuple[Ending, bytes]:

@@ -1,5 +1,7 @@
 """JAX's graphs: the jaxpr that a jitted function is traced to, and the HLO it is lowered to."""
 
+import weakref
+
 import jax
 
 from rnnbench_worker.graph import EVERY_CALL, FIRST_CALL, Graph, no_graph
@@ -56,16 +58,22 @@ def record_operators(call):
         return no_graph("JAX runs operator by operator; this version does not let itself be watched")
     note = "JAX keeps no graph without jit: these are the operators that ran, in their order"
     graph = Graph("operators as they ran", EVERY_CALL, note=note)
-    places, kept, process = {}, [], core.EvalTrace.process_primitive
+    places, process = {}, core.EvalTrace.process_primitive
 
     def watched(trace, primitive, arguments, parameters):
         results = process(trace, primitive, arguments, parameters)
         sources = sorted({places[id(argument)] for argument in arguments if id(argument) in places})
         place = graph.node(primitive.name, str(parameters.get("name", "")), sources)
         outputs = results if isinstance(results, (list, tuple)) else [results]
-        kept.extend(outputs)  # as long as they live, no other array has their identity
-        places.update((id(output), place) for output in outputs)
+        for output in outputs:
+            places[id(output)] = place
+            weakref.finalize(output, forget, id(output), place)
         return results
+
+    def forget(identity, place):
+        """Another array may be given the identity of one that is gone."""
+        if places.get(identity) == place:
+            del places[identity]
 
     core.EvalTrace.process_primitive = watched
     try:

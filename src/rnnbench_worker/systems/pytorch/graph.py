@@ -6,19 +6,24 @@ import torch
 
 from rnnbench_worker.graph import EVERY_CALL, FIRST_CALL, Graph, no_graph
 
-#: TorchScript watches its first calls and then optimises: what autograd sees is settled by the third.
-CALLS = {"script": 3, "trace": 3}
+#: TorchScript watches its first calls and then optimises: what autograd sees is settled by the third. To optimise
+#: an unrolled network takes it minutes, so a graph larger than this is shown as of its first call.
+CALLS, LARGEST = {"script": 3, "trace": 3}, 2000
 
 
 def graphs(job, make):
     with watching() as seen:
         program, fed = make()
         names = {id(parameter): name for name, parameter in program._network.named_parameters()}
-        for _ in range(CALLS.get(job["execution"], 1)):
-            seen.names, seen.autograd = names, None
+        seen.names = names
+        for call in range(CALLS.get(job["execution"], 1)):
             (program.train if job["phase"] == "train" else program.forward)(fed)
-    if job["execution"] in CALLS:
-        seen.static.append(script_graph(program._wrapped.inlined_graph))
+            if call == 0 and job["execution"] in CALLS:
+                seen.static.append(script_graph(ir_of(program._wrapped)))
+                if len(seen.static[0].fields["operators"]) > LARGEST:
+                    if seen.autograd:
+                        seen.autograd.fields["note"] = "as of the first call, before TorchScript has optimised"
+                    break
     if job["execution"] == "cudagraph":
         return [no_graph("a CUDA graph is a recording of kernels that PyTorch replays and does not show")]
     return told(seen)
@@ -123,6 +128,11 @@ def kind_of(function):
 
 
 # --- TorchScript --------------------------------------------------------------------------------------------
+
+
+def ir_of(module):
+    """With everything it calls in place; older versions have only the outermost."""
+    return getattr(module, "inlined_graph", None) or module.graph
 
 
 def script_graph(ir):

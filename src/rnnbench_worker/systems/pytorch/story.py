@@ -9,7 +9,7 @@ from rnnbench_worker.graph_story import BACKWARD, BEFORE, Story, described, stat
 
 from .elman import ElmanStep
 from .executions import EXECUTIONS
-from .graph import Autograd, script_graph
+from .graph import Autograd, ir_of, script_graph
 from .network import ReadGradient
 from .programs import branch, loop_length
 
@@ -65,7 +65,7 @@ def standing(title, step, arguments, wrap):
     """The whole graph first, then one call."""
     lines, code = statements(ElmanStep.forward)
     module = wrap(step, arguments)
-    ir = module.inlined_graph
+    ir = ir_of(module)
     graph = script_graph(ir)
     told = Story(title, graph, code + [SIXTH])
     told.mark(BEFORE, born=BEFORE)

@@ -66,7 +66,7 @@ def standing(code, variables, fed):
     for place, operator in enumerate(graph.fields["operators"]):
         statement = 1 + sum(place >= size for size in sizes)
         told.fields["of"][place] = BEFORE if operator == "Placeholder" else statement
-        if statement == BACKWARD:
+        if statement == BACKWARD and operator != "Identity":  # which only hands out a result
             told.fields["backward"].append(place)
     loss, gradients = step(fed)
     for statement, symbol in seen.items():
