@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import DeviceOption, Systems, Versions, WorkloadFile
+from rnnbench.cli.options import DeviceOption, Versions, WorkloadFile
 
 FORMATS = ("text", "table", "json", "svg", "dot")
 
 
 def graph(
-    select: Systems = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SYSTEM...", help="By name or glob, e.g. pytorch/fine/eager; of several, a table."),
+    ] = None,
     workload: Annotated[
         str, typer.Option("--workload", "-w", metavar="NAME", help="e.g. ptb-lm, or elman-step: seed 003's one step.")
     ] = "ce-short",

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -55,7 +56,7 @@ class Taken(msgspec.Struct, kw_only=True):
     """What came of asking one system for its graphs."""
 
     case: Case
-    outcome: Outcome | str = "ok"  # or "unsupported"
+    outcome: Outcome | Literal["unsupported"] = "ok"
     reason: str = ""
     graphs: list[Graph] = []
     versions: dict[str, str] = {}

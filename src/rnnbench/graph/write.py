@@ -21,8 +21,10 @@ def _one_as_text(taken: Taken) -> str:
     lines = [f"{case.system} · {case.workload} · {case.phase} · {case.device} · {case.environment}"]
     if not taken.graphs:
         return "\n".join([*lines, f"{taken.outcome}: {taken.reason}"])
-    for change, what in CHANGES.items():
-        lines += [f"{what}: {taken.again(change)}"] if taken.retrace else []
+    if taken.retrace:
+        lines += [f"{what}: {taken.again(change)}" for change, what in CHANGES.items()]
+    else:
+        lines.append("new batch size, new length: not tried (--reshape does)")
     for graph in taken.graphs:
         lines += ["", f"{graph.form}: {graph.nodes:,} nodes, {graph.links:,} edges, built {graph.built}"]
         lines += [f"  {graph.note}"] if graph.note else []
