@@ -82,8 +82,9 @@ def graph(
     workloads = tuple(one if full else small_version(one) for one in read_workloads([workload], workloads_from))
     plan = make_plan(read_selection(select, workloads, [phase] if phase else None, device, None, versions))
     form = form or ("text" if len(plan.systems) == 1 else "table")
-    if form in ("svg", "dot") and len(plan.systems) > 1:
-        raise UserError(f"{form} is for one system, but {len(plan.systems)} match", "name one, or take table or json")
+    count = len({(case.system, case.environment) for case in plan.cases})
+    if form in ("svg", "dot") and count > 1:
+        raise UserError(f"{form} is for one system, but {count} match", "name one, or take table or json")
     with Progress() as progress:
         answers = take_graphs(plan, method, progress, reshape=reshape)
     if form in ("svg", "dot"):

@@ -21,25 +21,26 @@ from rnnbench.reference.inputs import make_batches, make_parameters, write_input
 
 
 def take_graphs(plan: Plan, method: Method, listener: Listener, *, reshape: bool = False) -> list[Taken]:
-    """One answer for each system, in the plan's order: of its last phase, training where it has it.
+    """One answer for each system and environment: of its last phase, training where it has it.
 
     With `reshape` each is also run with another batch size and another length, in a second worker.
     """
     ready = prepare(plan, listener)
-    chosen = {case.system: case for case in ready.cases}
-    left_out = {left.case.system: left for left in ready.left_out if left.case.system not in chosen}
+    chosen = {(case.system, case.environment): case for case in ready.cases}
+    left_out = {(left.case.system, left.case.environment): left for left in ready.left_out}
+    order = list(plan.systems)
     answers: list[Taken] = []
-    for name in plan.systems:
-        if name in left_out:
-            answers.append(Taken(case=left_out[name].case, outcome="unsupported", reason=left_out[name].reason))
+    for key in sorted({**left_out, **chosen}, key=lambda key: order.index(key[0])):
+        if key not in chosen:
+            answers.append(Taken(case=left_out[key].case, outcome="unsupported", reason=left_out[key].reason))
             continue
-        case = chosen[name]
+        case = chosen[key]
         taken = _take(plan, ready, case, method)
         if reshape and taken.graphs:
             taken.retrace = _retrace(plan, ready, case, method)
         answers.append(taken)
         said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
-        listener.note(f"{name} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
+        listener.note(f"{case.system} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
     return answers
 
 

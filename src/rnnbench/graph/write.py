@@ -55,13 +55,15 @@ def as_table(answers: Sequence[Taken]) -> str:
         Column("system"), Column("graph"), Column("built"), *(Column(CHANGES[change]) for change in asked),
         Column("nodes", right=True), Column("edges", right=True), Column("kinds", right=True), Column("most frequent"),
     ]  # fmt: skip
-    rows = [row for taken in answers for row in _rows(taken, asked)]
+    several = len({taken.case.environment for taken in answers}) > len({taken.case.framework for taken in answers})
+    rows = [row for taken in answers for row in _rows(taken, asked, several)]
     places = dict.fromkeys(f"{taken.case.workload} · {taken.case.device}" for taken in answers)
     return "\n".join(places) + "\n" + render(columns, rows)
 
 
-def _rows(taken: Taken, asked: Sequence[Change]) -> list[list[str]]:
+def _rows(taken: Taken, asked: Sequence[Change], several: bool) -> list[list[str]]:
     name = taken.case.system + (" (forward)" if taken.case.phase == "forward" else "")
+    name += f" in {taken.case.environment}" if several else ""
     if not taken.graphs:
         return [[name, taken.outcome, "", *("" for _ in asked), "–", "–", "–", taken.reason]]
     rows = []
