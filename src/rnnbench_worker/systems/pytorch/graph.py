@@ -14,8 +14,7 @@ CALLS, LARGEST = {"script": 3, "trace": 3}, 2000
 def graphs(job, make):
     with watching() as seen:
         program, fed = make()
-        names = {id(parameter): name for name, parameter in program._network.named_parameters()}
-        seen.names = names
+        seen.names = {id(parameter): name for name, parameter in program._network.named_parameters()}
         for call in range(CALLS.get(job["execution"], 1)):
             (program.train if job["phase"] == "train" else program.forward)(fed)
             if call == 0 and job["execution"] in CALLS:

@@ -53,12 +53,12 @@ def grown(title, step, arguments, wrap):
     told.note(1, "Running the product has also made its node. x and prev_h have none: nobody wants their gradients.")
     order = watch_backward(autograd.places)
     values["loss"].backward()
-    told.fields["backward"] = order
+    told.fields["backward"] = list(order)
     told.see(BACKWARD, described("W_h.grad", step.W_h.grad))
-    told.note(
-        BACKWARD, "The graph that the statements have left is walked from the loss back. " + again(values["loss"])
-    )
-    return finished(told, step, values["loss"])
+    finished(told, step, values["loss"])
+    text = "The graph that the statements have left is walked from the loss back. "
+    told.note(BACKWARD, text + again(values["loss"]))
+    return told
 
 
 def standing(title, step, arguments, wrap):
@@ -117,7 +117,6 @@ def again(loss):
 def finished(told, step, loss):
     gradients = {name: ReadGradient()(parameter) for name, parameter in step.named_parameters()}
     told.result(loss.detach(), gradients)
-    return told
 
 
 def statement_of(node, lines):
