@@ -149,6 +149,7 @@ def as_page(parts: list[Part], missing: list[str]) -> bytes:
 def _drawing(number: int, part: Part) -> str:
     body, width, height = svg.draw(part.graph, f"part{number}-")
     size = f'viewBox="-2 0 {width + 4:.0f} {height:.0f}" width="{width + 4:.0f}" height="{height:.0f}"'
+    size += f' style="--own:{width + 4:.0f}px"'  # a narrow window may shrink it, but not beyond reading
     label = escape(f"{part.title}: {part.graph.form}")
     return f'<svg class="graph" {size} role="img" aria-label="{label}">{body}</svg>'
 
