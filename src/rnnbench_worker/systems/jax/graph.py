@@ -30,7 +30,10 @@ def jaxpr_graph(closed):
 
 def fill(graph, jaxpr):
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    places = {variable: graph.node("input") for variable in list(jaxpr.constvars) + list(jaxpr.invars)}
+    inputs = list(jaxpr.constvars) + list(jaxpr.invars)
+    named = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
+    names = [str(name or "") for name in named] if len(named) == len(inputs) else [""] * len(inputs)
+    places = {variable: graph.node("input", name) for variable, name in zip(inputs, names)}
     for equation in jaxpr.eqns:
         sources = [variable for variable in equation.invars if not hasattr(variable, "val")]  # literals are in place
         # A function that is called shows its own name; a primitive has none.

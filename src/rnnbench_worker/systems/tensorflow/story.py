@@ -10,6 +10,8 @@ from rnnbench_worker.graph_story import BACKWARD, BEFORE, Story, described, stat
 from .elman import ElmanStep
 from .graph import concrete_graph
 
+#: They compute nothing: a constant, a result handed out, an order kept.
+IDLE = ("Const", "Identity", "NoOp")
 SIXTH = "gradients = tape.gradient(loss, [W_h, W_x])"
 
 
@@ -66,7 +68,7 @@ def standing(code, variables, fed):
     for place, operator in enumerate(graph.fields["operators"]):
         statement = 1 + sum(place >= size for size in sizes)
         told.fields["of"][place] = BEFORE if operator == "Placeholder" else statement
-        if statement == BACKWARD and operator != "Identity":  # which only hands out a result
+        if statement == BACKWARD and operator not in IDLE:
             told.fields["backward"].append(place)
     loss, gradients = step(fed)
     for statement, symbol in seen.items():
