@@ -162,10 +162,10 @@ def test_next_goes_through_the_statements_and_then_back_through_the_graph(open_p
     assert page.locator(f"#part{EAGER} li.current").inner_text() == "loss.backward()"
     page.get_by_role("button", name="Next").click()
     assert shown(page, EAGER)[1] == ["TanhBackward0"]
-    assert page.locator(f"#part{EAGER} .walked").count() == 1
+    assert page.locator(f"#part{EAGER} .node.walked").count() == 1
     page.get_by_role("button", name="Last").click()
     assert page.get_by_role("button", name="Next").is_disabled()
-    assert page.locator(f"#part{EAGER} .walked, #part{EAGER} .current").count() == 7
+    assert page.locator(f"#part{EAGER} .node.walked, #part{EAGER} .node.current").count() == 7
     assert "W_h.grad [20, 20]" in page.locator(f"#part{EAGER} .seen").inner_text()
     page.get_by_role("button", name="First").click()
     assert shown(page, EAGER) == (0, [])
