@@ -46,7 +46,7 @@ def graphs_of(call, environment_of):
     def take(framework, *systems, code=0):
         environment_of(framework)
         answer = call("graph", *systems, "-w", WORKLOAD, "--full", "--format", "json")
-        assert answer.code == code, answer.err + answer.out
+        assert answer.code == code, answer.err
         found = {}
         for one in answer.json:
             assert one["outcome"] == "ok", one["reason"]
@@ -141,7 +141,7 @@ def test_pytensor_and_the_engines(graphs_of):
     assert [count(graph, "LSTM") for forms in onnx.values() for graph in forms.values()] == [1]
     openvino = graphs_of("openvino", "openvino/stack/*")
     (runtime,) = [graph for forms in openvino.values() for graph in forms.values()]
-    assert any("RNN" in kind or "LSTM" in kind for kind in runtime["kinds"])
+    assert [kind for kind in runtime["kinds"] if "RNN" in kind or "LSTM" in kind], runtime["kinds"]
 
 
 @pytest.mark.slow
@@ -172,12 +172,9 @@ def test_a_drawing_is_written_and_forward_eagerly_there_is_nothing_to_draw(call,
 @pytest.mark.slow
 @pytest.mark.torch
 def test_a_new_shape_is_tried_when_asked(call, pytorch):
-    answer = call("graph", "pytorch/packed/trace", "pytorch/packed/eager", "-w", WORKLOAD, "--full", "--reshape")
+    answer = call("graph", "pytorch/packed/trace", "-w", WORKLOAD, "--full", "--reshape")
     assert answer.code == 0, answer.err
-    eager = next(line for line in answer.out.splitlines() if line.startswith("pytorch/packed/eager"))
-    assert eager.count("kept") == 2
-    trace = next(line for line in answer.out.splitlines() if line.startswith("pytorch/packed/trace"))
-    assert "another program needed" in trace  # the length of the loop is baked in
+    assert "new length: another program needed" in answer.out  # the length of the loop is baked in
 
 
 def test_titles_say_where_a_graph_belongs():

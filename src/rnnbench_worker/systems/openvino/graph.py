@@ -11,6 +11,8 @@ def graphs(job, make):
     for node in program.engine().get_compiled_model().get_runtime_model().get_ordered_ops():
         sources = [source.get_source_output().get_node().get_friendly_name() for source in node.inputs()]
         places[node.get_friendly_name()] = graph.node(
-            str(node.get_rt_info()["layerType"]), node.get_friendly_name(), [places[source] for source in sources]
+            node.get_rt_info()["layerType"].astype(str),
+            node.get_friendly_name(),
+            [places[source] for source in sources],
         )
     return [graph]

@@ -60,7 +60,8 @@ def record_operators(call):
 
     def watched(operator, inputs, attributes, outputs, op_name=None, graph_of=None, **others):
         sources = {places[tensor._id] for tensor in inputs if getattr(tensor, "_id", None) in places}
-        place = graph.node(operator, "", sorted(sources))
+        name = operator.decode() if isinstance(operator, bytes) else operator  # raw operators come as bytes
+        place = graph.node(name, "", sorted(sources))
         places.update((tensor._id, place) for tensor in outputs if hasattr(tensor, "_id"))
 
     op_callbacks.add_op_callback(watched)
