@@ -17,10 +17,17 @@ def main():
         from .limit import measure_limit
         from .loading import load_framework
         from .measure import measure
+        from .profile import profile
         from .retrace import retrace
         from .verification import verify
 
-        work = {"measure": measure, "verify": verify, "limit": measure_limit, "retrace": retrace}[job["mode"]]
+        work = {
+            "measure": measure,
+            "verify": verify,
+            "limit": measure_limit,
+            "profile": profile,
+            "retrace": retrace,
+        }[job["mode"]]
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
         hello = framework.describe(job)

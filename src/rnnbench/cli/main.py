@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, check, compare, env, explain, report, run, show, systems, verify, workloads
+from rnnbench.cli import audit, check, compare, env, explain, profile, report, run, show, systems, verify, workloads
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("compare")(compare.compare)
 app.command("check")(check.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
+app.command("profile")(profile.profile)
 app.command("systems")(systems.systems)
 app.command("workloads")(workloads.workloads)
 app.add_typer(env.app, name="env")
@@ -59,6 +60,7 @@ def about(
       rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
       rnnbench compare runs/before runs/after              what has become faster or slower
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
+      rnnbench profile pytorch/fine/eager -w ptb-lm        why it is slow: operators, bottleneck, new shapes
     """
 
 

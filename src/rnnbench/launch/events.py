@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from rnnbench.domain.profile import Reshape
+from rnnbench.domain.profile import Operator, Reshape
 from rnnbench.domain.result import Sample, Timed
 from rnnbench.domain.workload import Phase
 
@@ -65,6 +65,22 @@ class Reshaped(Reshape, tag_field="event", tag="reshaped"):
     pass
 
 
+class Profiled(msgspec.Struct, tag_field="event", tag="profiled"):
+    batches: Annotated[int, msgspec.Meta(ge=1)]
+    wall_s: Annotated[float, msgspec.Meta(gt=0)]
+    host_s: Seconds
+    profiled_s: Seconds
+    operators: tuple[Operator, ...]  # totals of all batches
+    operators_s: Seconds
+    kernels: tuple[Operator, ...]
+    kernels_s: Seconds
+    trace: str = ""
+
+
+class Unprofiled(msgspec.Struct, tag_field="event", tag="unprofiled"):
+    reason: str
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -75,7 +91,9 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Reshaped | Done | Failed
+Event = (
+    Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Reshaped | Profiled | Unprofiled | Done | Failed
+)
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -89,6 +107,8 @@ STAGES: dict[type[Event] | None, str] = {
     Rates: "end",
     Arrays: "next phase",
     Reshaped: "another shape",
+    Profiled: "end",
+    Unprofiled: "end",
     Done: "end",
     Failed: "end",
 }

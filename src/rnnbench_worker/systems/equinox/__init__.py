@@ -5,11 +5,12 @@ import equinox
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax.builds import builds
 from rnnbench_worker.systems.jax.executions import EXECUTIONS
+from rnnbench_worker.systems.jax.profiling import profiler
 from rnnbench_worker.systems.jax.stacks import LoopStack
 
 from .cell import EquinoxCell
 
-__all__ = ["build", "builds", "describe"]
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

@@ -4,10 +4,11 @@ import flax
 
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax.builds import builds
+from rnnbench_worker.systems.jax.profiling import profiler
 
 from .stack import FlaxStack
 
-__all__ = ["build", "builds", "describe"]
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

@@ -7,11 +7,12 @@ from .executions import EXECUTIONS
 from .limit import rates
 from .network import Network
 from .precision import product_for
+from .profiling import profiler
 from .program import JaxProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack
 
-__all__ = ["build", "builds", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "profiler", "rates"]
 
 
 def describe(job):

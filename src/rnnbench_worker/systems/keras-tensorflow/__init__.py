@@ -3,7 +3,10 @@
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
 from rnnbench_worker.systems.tensorflow.builds import tracings
+from rnnbench_worker.systems.tensorflow.profiling import profiler
 from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
+
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

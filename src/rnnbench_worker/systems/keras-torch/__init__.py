@@ -4,7 +4,10 @@ import os
 
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.pytorch.builds import compiled_graphs
+from rnnbench_worker.systems.pytorch.profiling import profiler
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
+
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

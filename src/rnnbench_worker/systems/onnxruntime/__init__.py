@@ -2,10 +2,11 @@
 
 from rnnbench_worker.systems.exported.builds import builds
 
+from .profiling import profiler
 from .program import SessionProgram
 from .sessions import apply_settings, describe_device
 
-__all__ = ["build", "builds", "describe"]
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

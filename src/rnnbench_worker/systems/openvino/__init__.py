@@ -3,9 +3,10 @@
 from rnnbench_worker.systems.exported.builds import builds
 
 from .compiling import apply_settings, describe_device
+from .profiling import profiler
 from .program import CompiledProgram
 
-__all__ = ["build", "builds", "describe"]
+__all__ = ["build", "builds", "describe", "profiler"]
 
 
 def describe(job):

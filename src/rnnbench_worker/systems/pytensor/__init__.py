@@ -5,11 +5,12 @@ from collections import namedtuple
 import pytensor
 
 from .builds import builds
+from .profiling import profiler
 from .program import PyTensorProgram
 from .settings import apply_settings, describe_c, describe_jax, describe_numba
 from .through_jax import JaxBackedProgram
 
-__all__ = ["build", "builds", "describe"]
+__all__ = ["build", "builds", "describe", "profiler"]
 
 Backend = namedtuple("Backend", "mode program describe")
 

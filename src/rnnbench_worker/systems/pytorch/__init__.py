@@ -5,11 +5,12 @@ from .cudagraph import GraphProgram
 from .executions import EXECUTIONS, direction_for
 from .limit import rates
 from .network import Network, assign
+from .profiling import profiler
 from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
 
-__all__ = ["build", "builds", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "profiler", "rates"]
 
 
 def describe(job):

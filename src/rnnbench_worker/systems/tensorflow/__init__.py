@@ -4,11 +4,12 @@ from .builds import builds
 from .executions import EXECUTIONS
 from .limit import rates
 from .network import Network
+from .profiling import profiler
 from .program import TensorFlowProgram
 from .settings import apply_settings, describe_device
 from .stacks import make_stack
 
-__all__ = ["build", "builds", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "profiler", "rates"]
 
 
 def describe(job):
