@@ -62,7 +62,7 @@ def test_nothing_is_named_where_nothing_was_seen():
     ("kind", "names"),
     [
         ("product", ["aten::addmm", "aten::mm", "aten::bmm", "MatMul", "_FusedMatMul", "dot", "dot_general",
-                     "ampere_sgemm_128x64_tn", "cutlass_80_simt_sgemm", "Dot22", "Gemm", "aten::linear"]),
+                     "ampere_sgemm_128x64_tn", "cutlass_80_simt_sgemm", "Dot22", "Gemm", "aten::linear", "ynn_fusion"]),
         ("recurrent", ["aten::mkldnn_rnn_layer", "BlockLSTM", "LSTMBlockCellGrad", "LSTM", "LSTMSequence",
                        "RNN_blockPersist_fp_LSTM"]),
         ("memory", ["aten::add", "aten::sigmoid", "aten::cat", "aten::copy_", "Sigmoid", "ConcatV2", "tanh_fusion",

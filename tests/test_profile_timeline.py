@@ -43,6 +43,7 @@ TRACE = [
     {"ph": "M", "pid": 2, "tid": 8, "name": "thread_name", "args": {"name": "XLA Ops"}},
     {"ph": "X", "pid": 1, "tid": 5, "name": "PjitFunction(step)", "ts": 0, "dur": 100},
     {"ph": "X", "pid": 1, "tid": 5, "name": "dot.12", "ts": 1, "dur": 10, "args": {"hlo_op": "dot.12"}},
+    {"ph": "X", "pid": 1, "tid": 5, "name": "PjRtCpuClient::Compile", "ts": 2, "dur": 3},
     {"ph": "X", "pid": 1, "tid": 6, "name": "a/b/MatMul_1:MatMul", "ts": 2, "dur": 3},
     {"ph": "X", "pid": 2, "tid": 7, "name": "loop_add_fusion_3", "ts": 3, "dur": 4},
     {"ph": "X", "pid": 2, "tid": 8, "name": "loop_add_fusion_3", "ts": 3, "dur": 4},
@@ -57,7 +58,7 @@ def test_a_trace_is_read_with_the_names_of_processes_and_threads(tmp_path, name,
     text = json.dumps({"traceEvents": TRACE} if wrapped else TRACE)
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     events = list(read_chrome(str(path)))
-    assert [event["process"] for event in events] == ["/host:CPU"] * 3 + ["/device:GPU:0"] * 2
+    assert [event["process"] for event in events] == ["/host:CPU"] * 4 + ["/device:GPU:0"] * 2
     assert operation(events[1]) == Operation("dot.12", "1/5", 1e-6, 1e-5)
 
 

@@ -1,9 +1,10 @@
 """The traces that XLA's profiler writes, which JAX and TensorFlow share: which of their events are operators."""
 
 import glob
+import gzip
+import json
 import os
 import re
-import shutil
 
 from .profile import BATCHES
 from .timeline import Timeline, operation, read_chrome
@@ -11,7 +12,7 @@ from .timeline import Timeline, operation, read_chrome
 #: `dot.17` and `dot.18` are the same operator twice.
 _NUMBERED = re.compile(r"([._]\d+|\.clone|\.remat\d*)+$")
 #: An operator of TensorFlow as its executor calls it: `a/path/MatMul_1:MatMul`.
-_EXECUTED = re.compile(r"^[^ ]*:([A-Z_]\w*)$")
+_EXECUTED = re.compile(r"^[^ :]*:([A-Z_]\w*)$")
 
 
 def watched(start, stop, block, folder):
@@ -23,7 +24,11 @@ def watched(start, stop, block, folder):
         stop()
     (found,) = glob.glob(os.path.join(folder, "plugins", "profile", "*", "*.trace.json.gz"))
     path = os.path.join(folder, "trace.json.gz")
-    shutil.move(found, path)
+    with gzip.open(found, "rt") as file:
+        content = json.load(file)
+    with gzip.open(path, "wt") as file:
+        # Perfetto does not open a trace with the field `metadata`.
+        json.dump({"traceEvents": content["traceEvents"]}, file)
     return timeline(path)
 
 

@@ -14,6 +14,7 @@ _RECURRENT = ("lstm", "rnn", "elman")
 _PRODUCT = (
     "gemm", "gemv", "matmul", r"(^|::|_)(add|badd|b)?mm(_|$)", "^dot", "[^a-z]dot([^a-z]|$)", "linear",
     "fullyconnected", "einsum", "cutlass", "cublas", "xmma",
+    "[xy]nn_fusion",  # XLA's name on CPUs for a product that it leaves to a library
 )  # fmt: skip
 
 #: Next to nothing is done with each number that is read or written.
