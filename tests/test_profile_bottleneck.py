@@ -103,6 +103,7 @@ def test_on_a_device_its_kernels_count_and_on_a_cpu_the_operators():
     assert find_bottleneck(on_device).name == "launch-bound"
     assert find_bottleneck(on_cpu).name == "dispatch-bound"
     assert [one.name for one in on_device.top] == ["sgemm", "copy"]
+    assert on_device.counts == {"product": 5, "memory": 5}
     assert on_device.kinds == pytest.approx({"product": 0.1, "memory": 0.1})
 
 

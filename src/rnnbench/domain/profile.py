@@ -93,6 +93,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     kernels: float | None = None  # on the device, copies included; None: on a CPU
     kernels_s: float | None = None
     kinds: dict[str, float] = {}  # kind of work -> seconds: of kernels where there are any
+    counts: dict[str, float] = {}  # kind of work -> how many
     top: tuple[Operator, ...] = ()
     trace: str = ""  # a file beside this one
     versions: dict[str, str] = {}

@@ -42,6 +42,14 @@ def kind_of(name: str) -> Kind:
     return next((kind for kind, pattern in _RULES if pattern.search(name)), "other")
 
 
+def counts_by_kind(operators: Iterable[Operator]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in operators:
+        kind = kind_of(one.name)
+        found[kind] = found.get(kind, 0.0) + one.count
+    return found
+
+
 def seconds_by_kind(operators: Iterable[Operator], busy_s: float) -> dict[str, float]:
     """Their seconds by kind, brought to the time in which any of them ran: several may run at once."""
     found: dict[str, float] = {}

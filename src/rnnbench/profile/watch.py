@@ -18,7 +18,7 @@ from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import judge
 from rnnbench.launch.worker import run_worker
 from rnnbench.profile.inputs import inputs_of
-from rnnbench.profile.kinds import seconds_by_kind
+from rnnbench.profile.kinds import counts_by_kind, seconds_by_kind
 
 TOP = 12  # operators that are kept by name
 TRACES = "traces"
@@ -77,6 +77,7 @@ def of_one_batch(found: Profiled, on_device: bool) -> dict[str, object]:
         "kernels": sum(one.count for one in found.kernels) / found.batches if on_device else None,
         "kernels_s": found.kernels_s if on_device else None,
         "kinds": seconds_by_kind(each, busy_s),
+        "counts": counts_by_kind(each),
         "top": tuple(each[:TOP]),
     }
 
