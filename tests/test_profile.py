@@ -180,3 +180,20 @@ def test_profiles_are_stored_apart_and_a_damaged_line_is_named(tmp_path):
     assert found.records == ()
     assert len(found.damaged) == 1
     assert found.damaged[0].startswith("profiles.jsonl, line 2: ")
+
+
+def test_the_page_has_the_columns_and_says_the_bottleneck(browser, tmp_path):
+    from conftest import write_page
+
+    case = make_case()
+    _, contents = profiled_run(some_profile(case), some_retrace(case))
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page.goto(write_page(tmp_path / "page.html", run=contents).as_uri())
+    headings = page.locator("#table thead th").all_inner_texts()
+    assert {"operators", "no operator", "new batch size", "new length"} <= set(headings)
+    row = page.locator("#table tbody tr").first
+    assert "12,345" in row.inner_text()
+    assert "3.40 s, rebuilt" in row.inner_text()
+    row.click()
+    assert "dispatch-bound: no operator runs in 70 % of a batch" in page.locator("#details").inner_text()
+    page.close()
