@@ -92,7 +92,7 @@ def test_every_answer_to_a_new_shape_is_told_from_the_others(shapes):  # noqa: F
     assert batch.built == (0, 1, 1, 1)
     batch, _ = found["shapes/packed/fixed", "forward"]
     assert batch.reason == "ValueError: made for (3, 4) … not for (4, 4)"
-    assert "differ by" in found["shapes/packed/baked", "train"][1].reason
+    assert "loss off by" in found["shapes/packed/baked", "train"][1].reason
 
 
 # --- real frameworks ------------------------------------------------------------------------------------------
