@@ -30,21 +30,6 @@ framework = load_framework(job["folder"], job["framework"])
 """
 
 
-def together(*plans):
-    """Several plans as one, so that one session works through all of them with no core idle."""
-    first, *others = plans
-    for plan in others:
-        first = msgspec.structs.replace(
-            first,
-            cases=first.cases + plan.cases,
-            left_out=first.left_out + plan.left_out,
-            workloads=first.workloads | plan.workloads,
-            systems=first.systems | plan.systems,
-            specs=first.specs | plan.specs,
-        )
-    return first
-
-
 def verdicts(plan, **method):
     """(system, workload, phase) -> verification, each computed afresh and none left out."""
     session = rnnbench.verify_plan(plan, use_cache=False, threads=1, **method)

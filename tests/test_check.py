@@ -7,6 +7,7 @@ import pytest
 from made_up import make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.check import CHECKS, check_run, is_fit
 from rnnbench.domain.case import Method
+from rnnbench.domain.result import GpuState
 from rnnbench.report.checks import as_text
 from rnnbench.store.folder import Contents
 
@@ -218,3 +219,39 @@ def test_the_text_shows_a_few_rows_and_counts_the_others():
 
 def test_an_empty_run_is_not_fit():
     assert not is_fit(check_run(Contents(run=make_run(CASES), records=())))
+
+
+# --- a GPU ----------------------------------------------------------------------------------------------
+
+
+def on_gpu(before=1980, after=1980, apart=1.0, **state):
+    """The good run as if it had been timed on a GPU with these clocks."""
+    told = {"gpu_before": GpuState(sm_mhz=before), "gpu_after": GpuState(sm_mhz=after, **state)}
+    contents = good(**told)
+    records = tuple(
+        msgspec.structs.replace(record, device_seconds=apart * record.seconds) if hasattr(record, "round") else record
+        for record in contents.records
+    )
+    return msgspec.structs.replace(contents, records=records)
+
+
+def test_a_gpu_that_keeps_its_clock_and_agrees_with_the_host_is_fine():
+    findings = check_run(on_gpu(apart=0.998))
+    assert [one.about for one in findings if one.level != "ok"] == []
+
+
+def test_a_gpu_whose_clock_moved_is_found_with_its_reason():
+    finding = found(on_gpu(after=1500, slowed_by=("power cap",)), "GPU clock")
+    assert finding.level == "problem"
+    assert "1,500" in finding.what
+    assert "power cap" in finding.advice
+
+
+@pytest.mark.parametrize("apart", [0.97, 1.02])
+def test_clocks_that_disagree_are_a_problem(apart):
+    assert found(on_gpu(apart=apart), "two clocks").level == "problem"
+
+
+def test_single_batches_may_differ_between_the_clocks():
+    contents = on_gpu(apart=0.9)
+    assert found(of_run(contents, method=Method(timing="latency")), "two clocks").level == "ok"

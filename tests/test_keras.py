@@ -11,7 +11,7 @@ from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import parameter_count
 from rnnbench.environments.variables import child_variables
 from rnnbench.manifests import manifests
-from systems_helpers import SPEECH, job_for, not_verified, run_snippet, together, verdicts
+from systems_helpers import SPEECH, job_for, not_verified, run_snippet, verdicts
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def plan(systems, workloads, **options):
 
 
 def test_what_users_get_is_verified_on_every_kind_of_network(keras_on):
-    found = verdicts(together(plan(USUAL, [SPEECH, WORDS]), plan(["keras-jax/layer/jit"], [BOTH_WAYS])))
+    found = verdicts(rnnbench.join_plans(plan(USUAL, [SPEECH, WORDS]), plan(["keras-jax/layer/jit"], [BOTH_WAYS])))
     embedding = found.pop(("keras-tensorflow/layer/graph", "ptb-lm", "train"))
     assert not_verified(found) == []
     # docs/findings.md: when this fails, Keras has mended Adam's way with an embedding. Rewrite the finding.
@@ -57,7 +57,7 @@ def test_eager_unrolled_and_compiled_steps_are_verified(keras_on):
     last_step = ["keras-tensorflow/layer/eager", "keras-tensorflow/layer/xla-unrolled"]
     last_step += ["keras-torch/layer/eager-unrolled", "keras-jax/layer/eager"]
     found = verdicts(
-        together(
+        rnnbench.join_plans(
             plan(["keras-torch/layer/compile"], [LAST_STEP], phases=["train"]),  # the longest first
             plan(["keras-jax/layer/jit-unrolled"], [MASKED]),
             plan(last_step, [LAST_STEP]),

@@ -8,13 +8,14 @@ import pytest
 from made_up import ENVIRONMENT, make_case, make_system
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.result import Sample
+from rnnbench.domain.result import GpuState, Sample
 from rnnbench.domain.system import Manifest
-from rnnbench.launch import launcher
+from rnnbench.launch import launcher, turns
 from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Warm
 from rnnbench.launch.launcher import launch_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.log import BoundedLog
+from rnnbench.launch.turns import Turns
 from rnnbench.launch.worker import Ending
 from rnnbench.verify import verifier
 from rnnbench.verify.small import small_version
@@ -40,15 +41,16 @@ def launch(monkeypatch):
     def run(*events, probes=(1.0, 1.0), heard=None):
         times = iter(probes)
 
-        def run_worker(environment, job, variables, limit, on_event):
-            for event in events:
-                on_event(event)
-            return said(*events)
+        def run_worker(environment, job, variables, limit, on_event, turn):
+            with turn:
+                for event in events:
+                    on_event(event)
+                return said(*events)
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
-        monkeypatch.setattr(launcher, "probe_seconds", lambda: next(times))
+        monkeypatch.setattr(turns, "probe_seconds", lambda: next(times))
         case_and_who = (CASE, CATALOG["ce-short"], make_system(), MANIFEST, ENVIRONMENT)
-        return launch_case(*case_and_who, Method(), Path("inputs.npz"), 2, 1, heard or Listener())[0]
+        return launch_case(*case_and_who, Method(), Path("inputs.npz"), 2, 1, heard or Listener(), Turns())[0]
 
     return run
 
@@ -72,6 +74,17 @@ def test_a_launch_is_noisy_when_the_machine_was_a_tenth_slower_before_or_after(l
     made = launch(*ALL, probes=probes)
     assert made.noisy is noisy
     assert (made.probe_before_s, made.probe_after_s) == probes
+
+
+@pytest.mark.parametrize(("after", "noisy"), [(1980, False), (1500, True), (None, False)])
+def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy):
+    samples = Samples(
+        (Sample(5, 0.5),), device_seconds=0.49, gpu_before=GpuState(sm_mhz=1980), gpu_after=GpuState(sm_mhz=after)
+    )
+    made = launch(HELLO, BUILT, First(2.0), Warm(20, 3.0), samples, Memory(1000, None), Done())
+    assert made.noisy is noisy
+    assert made.device_seconds == 0.49
+    assert made.gpu_before.sm_mhz == 1980
 
 
 def test_whoever_listens_hears_each_stage(launch):

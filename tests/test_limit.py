@@ -12,7 +12,7 @@ from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.result import Limit, Timed
 from rnnbench.domain.system import Manifest
 from rnnbench.domain.workload import compulsory_bytes, flops
-from rnnbench.launch import limits
+from rnnbench.launch import limits, turns
 from rnnbench.launch.events import Done, Hello, Rates, parse_event
 from rnnbench.launch.limits import launch_limit, limits_needed
 from rnnbench.launch.log import BoundedLog
@@ -104,12 +104,13 @@ def launch(monkeypatch):
         times, jobs = iter(probes), []
         how = {"outcome": "ok", "reason": "", "stage": "", "seconds": 1.0, "log": BoundedLog(), **ending}
 
-        def run_worker(environment, job, variables, limit):
+        def run_worker(environment, job, variables, limit, turn):
             jobs.append(job)
-            return Ending(events=list(events), **how)
+            with turn:
+                return Ending(events=list(events), **how)
 
         monkeypatch.setattr(limits, "run_worker", run_worker)
-        monkeypatch.setattr(limits, "probe_seconds", lambda: next(times))
+        monkeypatch.setattr(turns, "probe_seconds", lambda: next(times))
         made = launch_limit(CASE, CATALOG["ce-short"], make_system(), MANIFEST, ENVIRONMENT, Method(threads=1))
         assert [job["mode"] for job in jobs] == ["limit"]
         return made

@@ -44,6 +44,16 @@ TRACE = [
     {"ph": "X", "pid": 1, "tid": 5, "name": "PjitFunction(step)", "ts": 0, "dur": 100},
     {"ph": "X", "pid": 1, "tid": 5, "name": "dot.12", "ts": 1, "dur": 10, "args": {"hlo_op": "dot.12"}},
     {"ph": "X", "pid": 1, "tid": 5, "name": "PjRtCpuClient::Compile", "ts": 2, "dur": 3},
+    {
+        "ph": "X",
+        "pid": 1,
+        "tid": 6,
+        "name": "KernelAndDeviceFunc::Run",
+        "ts": 2,
+        "dur": 3,
+        "args": {"kernel_of": "Tanh"},
+    },
+    {"ph": "X", "pid": 1, "tid": 6, "name": "__inference_f_1:__inference_f_1", "ts": 2, "dur": 3},
     {"ph": "X", "pid": 1, "tid": 6, "name": "a/b/MatMul_1:MatMul", "ts": 2, "dur": 3},
     {"ph": "X", "pid": 2, "tid": 7, "name": "loop_add_fusion_3", "ts": 3, "dur": 4},
     {"ph": "X", "pid": 2, "tid": 8, "name": "loop_add_fusion_3", "ts": 3, "dur": 4},
@@ -58,7 +68,7 @@ def test_a_trace_is_read_with_the_names_of_processes_and_threads(tmp_path, name,
     text = json.dumps({"traceEvents": TRACE} if wrapped else TRACE)
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     events = list(read_chrome(str(path)))
-    assert [event["process"] for event in events] == ["/host:CPU"] * 4 + ["/device:GPU:0"] * 2
+    assert [event["process"] for event in events] == ["/host:CPU"] * 6 + ["/device:GPU:0"] * 2
     assert operation(events[1]) == Operation("dot.12", "1/5", 1e-6, 1e-5)
 
 
@@ -66,5 +76,5 @@ def test_of_xlas_traces_operators_and_the_kernels_of_streams_are_taken(tmp_path)
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(TRACE))
     events = list(read_chrome(str(path)))
-    assert [one.name for one in map(host_operation, events) if one] == ["dot", "MatMul"]
+    assert [one.name for one in map(host_operation, events) if one] == ["dot", "Tanh", "MatMul"]
     assert [one.name for one in map(device_operation, events) if one] == ["loop_add_fusion"]

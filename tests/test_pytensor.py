@@ -10,7 +10,7 @@ from rnnbench.domain.workload import parameter_count
 from rnnbench.machine import allowed_cpus
 from rnnbench.manifests import manifests
 from rnnbench.reference.ctc import negative_log_likelihood
-from systems_helpers import SPEECH, job_for, not_verified, run_snippet, together, verdicts
+from systems_helpers import SPEECH, job_for, not_verified, run_snippet, verdicts
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ def pytensor(environment_of):
 
 def test_every_backend_is_verified(pytensor):
     # C++ and Numba take minutes to compile a training step: that is left to `rnnbench verify`.
-    plan = together(
+    plan = rnnbench.join_plans(
         rnnbench.make_plan(["pytensor/packed/scan-jax"], ["ptb-lm", "bi-ctc-long[layers=1]"], device="cpu"),
         rnnbench.make_plan(
             ["pytensor/packed/scan-c", "pytensor/packed/scan-numba"], ["ce-short"], device="cpu", phases=["forward"]

@@ -21,6 +21,7 @@ class World:
         self.costs = {"feed": feed, "train": call, "forward": call, "sync": sync}
         self.slowness = lambda calls: 1.0  # of the n-th call
         self.notes = []
+        self.watch = None
 
     def _work(self, what, about):
         calls = sum(note[0] in ("train", "forward") for note in self.notes)
@@ -40,6 +41,9 @@ class World:
     def sync(self, handle):
         self._work("sync", handle)
 
+    def stopwatch(self):
+        return self.watch
+
     def runner(self, phase="train", batches=3):
         return Runner(self, phase, [f"batch {index}" for index in range(batches)])
 
@@ -55,6 +59,37 @@ def world(monkeypatch):
 
 
 # --- a block --------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """A device's clock that says of every block that it took two seconds."""
+
+    def __init__(self, world):
+        self._notes = world.notes
+
+    def start(self):
+        self._notes.append(("start", None))
+
+    def stop(self):
+        self._notes.append(("stop", None))
+
+    def seconds(self):
+        return 2.0
+
+
+def test_a_devices_own_clock_goes_round_the_work_and_stops_before_the_wait(world):
+    world.watch = Watch(world)
+    runner = world.runner()
+    runner.block(1)
+    assert [note[0] for note in world.notes] == ["start", "feed", "train", "stop", "sync"]
+    runner.block(1)
+    assert runner.by_device == 4.0
+
+
+def test_a_program_without_such_a_clock_has_no_second_time(world):
+    runner = world.runner()
+    runner.block(1)
+    assert runner.by_device is None
 
 
 def test_a_block_holds_feeding_computing_and_one_wait_at_its_end(world):

@@ -10,11 +10,31 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rnnbench.api import Results, analyse_runs, check_run, compare_runs, load_run, make_plan, run_plan, verify_plan
+    from rnnbench.api import (
+        Results,
+        analyse_runs,
+        check_run,
+        compare_runs,
+        join_plans,
+        load_run,
+        make_plan,
+        run_plan,
+        verify_plan,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = ["Results", "analyse_runs", "check_run", "compare_runs", "load_run", "make_plan", "run_plan", "verify_plan"]
+__all__ = [
+    "Results",
+    "analyse_runs",
+    "check_run",
+    "compare_runs",
+    "join_plans",
+    "load_run",
+    "make_plan",
+    "run_plan",
+    "verify_plan",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ def make_method(
     threads: int = 0,
     seed: int = 0,
     verify: bool = True,
+    ahead: int = 1,
     **others: Any,
 ) -> Method:
     """A Method; zeros stand for what the effort or the machine says. `others` are further fields of it."""
@@ -36,9 +37,15 @@ def make_method(
         (memory_gb, 0, "the memory limit"),
         (threads, 0, "threads"),
         (seed, 0, "the seed"),
+        (ahead, 1, "the workers at once"),
     ):
         if not least <= number < float("inf"):  # said so that not-a-number is refused too
             raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
+    if ahead > 1 and protocol != "adaptive":
+        raise UserError(
+            f"workers ahead do not go with the protocol of {protocol}",
+            "it fixes how many batches are discarded, and a worker that has waited must warm up again",
+        )
     base = next(method for name, method in EFFORTS.items() if name == effort)
     count, cpus = pick_threads(threads)
     return msgspec.structs.replace(
@@ -52,6 +59,7 @@ def make_method(
         cpus=cpus,
         seed=seed,
         verify=verify,
+        ahead=ahead,
         **others,
     )
 

@@ -44,6 +44,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     specs: dict[str, EnvironmentSpec]  # by environment id
 
 
+def join_plans(first: Plan, *others: Plan) -> Plan:
+    """Several plans as one run: what they share is done once, and their launches are shuffled together."""
+    cases, left_out = list(first.cases), list(first.left_out)
+    workloads, systems, specs = dict(first.workloads), dict(first.systems), dict(first.specs)
+    for plan in others:
+        cases += [case for case in plan.cases if case not in cases]
+        left_out += [one for one in plan.left_out if one not in left_out]
+        workloads |= plan.workloads
+        systems |= plan.systems
+        specs |= plan.specs
+    return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
+
+
 def make_plan(selection: Selection) -> Plan:
     """Cross the selection, and sort what can be run from what is declared impossible."""
     device = pick_device(selection.device)

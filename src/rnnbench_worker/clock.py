@@ -22,19 +22,28 @@ class Runner(object):
         self._call = program.train if phase == "train" else program.forward
         self._staged = staged
         self._next = 0
+        #: Seconds of all blocks by the device's own clock, to be compared with the host's; None: it has none.
+        self.by_device = 0.0
+        self._stopwatch = program.stopwatch()
 
     def block(self, batches):
         """Seconds for so many batches, host-to-device copies and the final wait included."""
         feed, call, staged, count = self._program.feed, self._call, self._staged, len(self._staged)
         position = self._next
         self._next = (position + batches) % count
-        handle = None
+        handle, watch = None, self._stopwatch
         start = time.perf_counter()
+        if watch:
+            watch.start()
         for _ in range(batches):
             handle = call(feed(staged[position]))
             position = position + 1 if position + 1 < count else 0
+        if watch:
+            watch.stop()
         self._program.sync(handle)
-        return time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        self.by_device = self.by_device + watch.seconds() if watch else None
+        return seconds
 
 
 def warm_up(runner, method):

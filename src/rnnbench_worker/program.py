@@ -68,6 +68,11 @@ class Program(object):
     def sync(self, handle):
         """Wait until everything up to this handle is done on the device."""
 
+    def stopwatch(self):
+        """A clock of the device itself, or None: `start()` and `stop()` mark a place in the queue of its work
+        and do not wait, `seconds()` is the time between the two, asked for after `sync`."""
+        return None
+
     def logits(self, handle):
         """The result of `forward` as an array, [batch, steps, classes] or [batch, classes]."""
         raise NotImplementedError

@@ -15,21 +15,18 @@ _NUMBERED = re.compile(r"([._]\d+|\.clone|\.remat\d*)+$")
 _EXECUTED = re.compile(r"^[^ :]*:([A-Z_]\w*)$")
 
 
-def watched(start, stop, block, folder):
-    """Run a block between starting and stopping the profiler, and read the trace it leaves below `folder`."""
-    start(folder)
-    try:
-        block()
-    finally:
-        stop()
-    (found,) = glob.glob(os.path.join(folder, "plugins", "profile", "*", "*.trace.json.gz"))
+def perfetto_file(events, folder):
+    """Events as a file that Perfetto opens. It opens none with the field `metadata`, which XLA's own traces have."""
     path = os.path.join(folder, "trace.json.gz")
-    with gzip.open(found, "rt") as file:
-        content = json.load(file)
     with gzip.open(path, "wt") as file:
-        # Perfetto does not open a trace with the field `metadata`.
-        json.dump({"traceEvents": content["traceEvents"]}, file)
-    return timeline(path)
+        json.dump({"traceEvents": events}, file)
+    return path
+
+
+def only_file(folder, ending):
+    """The one of this kind that a profiler left below the folder."""
+    (found,) = glob.glob(os.path.join(folder, "plugins", "profile", "*", "*" + ending))
+    return found
 
 
 def timeline(path):
@@ -46,10 +43,14 @@ def host_operation(event):
     """XLA's operators say which one of their program they are; TensorFlow's executor names instance and kind."""
     if not event["process"].startswith("/host:CPU"):
         return None
-    if "hlo_op" in event.get("args", {}):
-        return operation(event, _NUMBERED.sub("", event["args"]["hlo_op"]))
+    args = event.get("args", {})
     executed = _EXECUTED.match(event["name"])
-    return operation(event, executed.group(1)) if executed else None
+    if "hlo_op" in args:
+        name = _NUMBERED.sub("", args["hlo_op"])
+    else:
+        name = args.get("kernel_of") or (executed.group(1) if executed else "")
+    # A function's name: what runs in it has events of its own.
+    return None if not name or name.startswith("__") else operation(event, name)
 
 
 def device_operation(event):

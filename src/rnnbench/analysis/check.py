@@ -11,12 +11,14 @@ import msgspec
 
 from rnnbench.analysis import drift
 from rnnbench.analysis.evidence import Evidence
+from rnnbench.launch.noise import clocks_moved
 from rnnbench.store.folder import Contents
 
 LAUNCHES = 3  # fewer say too little of how processes differ
 WIDE = 0.05  # half of the interval, as a share of the time
 BUSY = 0.25  # of the processors, by the load when the run began
 TOLERATED = 0.1  # share of the rows
+APART = 0.01  # between the two clocks
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -182,6 +184,44 @@ def _speed(evidence: Evidence) -> Finding:
     )
 
 
+def _gpu_clock(evidence: Evidence) -> Finding:
+    states = [state for one in evidence.measured for launch in one.launches if (state := launch.gpu_after)]
+    if not states:
+        return Finding(about="GPU clock", level="ok", what="no row was timed on a GPU that tells its clock")
+    threshold = evidence.run.method.noise_threshold
+    moved = [one.key for one in evidence.measured if any(clocks_moved(launch, threshold) for launch in one.launches)]
+    clocks = [state.sm_mhz for state in states if state.sm_mhz]
+    slowed = sorted({reason for state in states for reason in state.slowed_by})
+    seen = f" (it was {min(clocks):,} to {max(clocks):,} MHz)" if clocks else ""
+    return _of_rows(
+        "GPU clock",
+        moved,
+        len(evidence.measured),
+        f"had another clock after their samples than before{seen}",
+        f"slowed by {', '.join(slowed) or 'what it did not tell'}: fix the clock (nvidia-smi -lgc) and measure again",
+    )
+
+
+def _two_clocks(evidence: Evidence) -> Finding:
+    """Blocks by the device's events beside the host's clock. Single batches may differ: the wait is part of them."""
+    shares = {
+        one.key: max(abs(by_device / by_host - 1) for by_device, by_host in timed)
+        for one in evidence.measured
+        if (timed := [(by_device, each.seconds) for each in one.launches if (by_device := each.device_seconds)])
+    }
+    if not shares or evidence.run.method.timing == "latency":
+        return Finding(about="two clocks", level="ok", what="no blocks were timed by a device's own clock")
+    return _of_rows(
+        "two clocks",
+        [key for key, share in shares.items() if share > APART],
+        len(shares),
+        f"took another time by the device's events than by the host's clock, by over {100 * APART:g} % "
+        f"(the most: {100 * max(shares.values()):.2f} %)",
+        "something waits that should not, or does not wait that should: do not trust these rows",
+        tolerated=0,
+    )
+
+
 def _load(evidence: Evidence) -> Finding:
     machine = evidence.run.machine
     if machine.load is None:
@@ -215,6 +255,8 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     _steady,
     _rounds,
     _speed,
+    _gpu_clock,
+    _two_clocks,
     _load,
     _source,
 )

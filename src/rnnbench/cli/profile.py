@@ -36,7 +36,9 @@ def profile(
     only: Annotated[
         str, typer.Option(metavar="PART", help="operators: the profiler alone. shapes: new shapes alone.")
     ] = "",
-    limit: Annotated[float, typer.Option(metavar="SECONDS", help="Per launch, compiling included.")] = 300.0,
+    limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Per launch, compiling included. Default: 300.")
+    ] = None,
     threads: Threads = 0,
     seed: Seed = 0,
     out: Annotated[
@@ -64,12 +66,14 @@ def profile(
       rnnbench profile '*/graph*' -w ce-short --only shapes --small
       rnnbench profile --resume profiles/ptb-lm
     """
-    from rnnbench.cli.options import one_of
+    from rnnbench.cli.options import at_least, one_of
     from rnnbench.errors import UserError
     from rnnbench.profile.session import PARTS
 
     one_of(form, FORMATS, "format")
     parts = [part for part in PARTS if part == one_of(only, PARTS, "part")] if only else list(PARTS)
+    if limit is not None:
+        at_least(limit, 1, "--limit")
     if resume is not None:
         if select or workload or workloads_from or phase or precision or versions or small or out:
             raise UserError("--resume profiles what its folder has", "give it with no selection")
@@ -81,14 +85,15 @@ def profile(
             run = read_folder(resume).run
             require_frameworks(run)
             require_unchanged(run, progress)
-        _profile(resume, parts, retry_failed, form)
+        _profile(resume, parts, form, retry_failed, limit)
         return
     if retry_failed:
         raise UserError("--retry-failed goes with --resume", "give the folder to go on with")
+    seconds = 300.0 if limit is None else limit
     folder = _begin(
-        select, workload, workloads_from, phase, device, precision, versions, small, limit, threads, seed, out
+        select, workload, workloads_from, phase, device, precision, versions, small, seconds, threads, seed, out
     )
-    _profile(folder, parts, False, form)
+    _profile(folder, parts, form)
 
 
 def _begin(
@@ -130,7 +135,9 @@ def _begin(
     return folder
 
 
-def _profile(folder: Path, parts: "list[Part]", retry_failed: bool, form: str) -> None:
+def _profile(
+    folder: Path, parts: "list[Part]", form: str, retry_failed: bool = False, limit_seconds: float | None = None
+) -> None:
     from rnnbench.cli.progress import Progress
     from rnnbench.files import write_atomically
     from rnnbench.profile.session import profile_run
@@ -140,7 +147,7 @@ def _profile(folder: Path, parts: "list[Part]", retry_failed: bool, form: str) -
     interrupted = False
     try:
         with Progress() as progress:
-            profile_run(folder, progress, parts=parts, retry_failed=retry_failed)
+            profile_run(folder, progress, parts=parts, retry_failed=retry_failed, limit_seconds=limit_seconds)
     except KeyboardInterrupt:
         interrupted = True
     contents = read_folder(folder)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from rnnbench.cli.options import (
     Versions,
     WorkloadFile,
     Workloads,
+    at_least,
 )
 
 
@@ -37,10 +38,19 @@ def run(
         str, typer.Option(metavar="MODE", help="throughput, or latency: wait after each batch.")
     ] = "throughput",
     launches: Annotated[int, typer.Option(metavar="N", help="Processes per case. 0: as the effort says.")] = 0,
-    limit: Annotated[float, typer.Option(metavar="SECONDS", help="Per launch, compiling included.")] = 600.0,
+    limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Per launch, compiling included. Default: 600.")
+    ] = None,
     memory: Annotated[
         float, typer.Option(metavar="GB", help="Most a worker may allocate. 0: 90 % of the machine.")
     ] = 0.0,
+    ahead: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Workers that import and compile at once; all but one stand still while it is timed. Default: 1.",
+        ),
+    ] = None,
     threads: Threads = 0,
     seed: Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave rows unverified.")] = False,
@@ -65,7 +75,9 @@ def run(
       rnnbench run 'pytorch/*/eager' 'pytorch/stack/*' -w ce-short --phase train
       rnnbench run --headline --effort quick
       rnnbench run 'pytorch/stack/eager' -w 'ptb-lm[batch=16]' --protocol 2019
+      rnnbench run 'jax/*' 'pytorch/*' -w ptb-lm --device cuda --ahead 8
       rnnbench run --resume runs/2026-11-15-101500
+      rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
     """
     from rnnbench.errors import UserError
 
@@ -74,7 +86,11 @@ def run(
             raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
         if select or workload or phase or precision or versions or headline or out or profile:
             raise UserError("a resumed run does what it was begun with", "give --resume with no selection")
-        _measure(resume, retry_failed, as_json)
+        if limit is not None:
+            at_least(limit, 1, "--limit")
+        if ahead is not None:
+            at_least(ahead, 1, "--ahead")
+        _measure(resume, as_json, retry_failed=retry_failed, limit_seconds=limit, ahead=ahead)
         return
     if retry_failed:
         raise UserError("--retry-failed goes with --resume", "give the run to go on with")
@@ -90,10 +106,11 @@ def run(
         protocol=protocol,
         timing=timing,
         launches=launches,
-        limit_seconds=limit,
+        limit_seconds=600.0 if limit is None else limit,
         memory_gb=memory,
         threads=threads,
         seed=seed,
+        ahead=1 if ahead is None else ahead,
         verify=not no_verify,
     )
     workloads = read_workloads(workload, workloads_from)
@@ -115,17 +132,17 @@ def run(
     with Progress() as progress:
         text = str(data.resolve()) if data else ""
         begin_run(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
-    _measure(folder, False, as_json)
+    _measure(folder, as_json)
 
 
-def _measure(folder: Path, retry_failed: bool, as_json: bool) -> None:
+def _measure(folder: Path, as_json: bool, **options: Any) -> None:
     from rnnbench.cli.progress import Progress
     from rnnbench.cli.show import show
     from rnnbench.launch.runner import continue_run
 
     try:
         with Progress() as progress:
-            continue_run(folder, progress, retry_failed=retry_failed)
+            continue_run(folder, progress, **options)
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; all finished launches are in {folder}. Go on with:", err=True)
         typer.echo(f"  rnnbench run --resume {folder}", err=True)

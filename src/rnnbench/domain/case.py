@@ -59,6 +59,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0  # a worker's data limit; 0: none
     repeats: int = 2  # how often a noisy launch is repeated
     noise_threshold: float = 0.10
+    ahead: int = 1  # workers that import and compile at once; each is timed alone
     seed: int = 0
     verify: bool = True
     flush_denormals: bool = True

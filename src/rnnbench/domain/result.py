@@ -23,6 +23,17 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     seconds: float
 
 
+class GpuState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a GPU says of itself at one moment; None where it does not."""
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_w: float | None = None
+    temperature_c: int | None = None
+    performance_state: int | None = None  # 0 is the fastest
+    slowed_by: tuple[str, ...] = ()  # why the clock is lower than it could be
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="launch"):
     """One worker process that timed one case."""
 
@@ -46,6 +57,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     threads: int | None = None  # read back from the framework
     versions: dict[str, str] = {}
     device_name: str = ""
+    device_seconds: float | None = None  # of all samples, by the device's own clock
+    gpu_before: GpuState | None = None  # right before the samples
+    gpu_after: GpuState | None = None
+    beside: int = 0  # others that may have been compiling while it did: its times before the samples are too long
     probe_before_s: float | None = None
     probe_after_s: float | None = None
     noisy: bool = False

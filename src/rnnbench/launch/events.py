@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from rnnbench.domain.profile import Operator, Reshape
-from rnnbench.domain.result import Sample, Timed
+from rnnbench.domain.result import GpuState, Sample, Timed
 from rnnbench.domain.workload import Phase
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -36,6 +36,9 @@ class Warm(msgspec.Struct, tag_field="event", tag="warm"):
 
 class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     samples: Annotated[tuple[Sample, ...], msgspec.Meta(min_length=1)]
+    device_seconds: Seconds | None = None
+    gpu_before: GpuState | None = None
+    gpu_after: GpuState | None = None
 
     def __post_init__(self) -> None:
         if any(sample.batches < 1 or not 0 < sample.seconds < float("inf") for sample in self.samples):

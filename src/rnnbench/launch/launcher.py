@@ -14,7 +14,8 @@ from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Samples, Warm
 from rnnbench.launch.job import make_job
 from rnnbench.launch.listener import Listener
-from rnnbench.launch.noise import moved, probe_seconds
+from rnnbench.launch.noise import is_noisy
+from rnnbench.launch.turns import Turns
 from rnnbench.launch.worker import Ending, run_worker
 
 
@@ -29,6 +30,7 @@ def launch_case(
     round_number: int,
     attempt: int,
     listener: Listener,
+    turns: Turns,
 ) -> tuple[Launch, str]:
     """Time one case once. Returns the record and what the worker printed."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -37,9 +39,8 @@ def launch_case(
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
-    before = probe_seconds()
-    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
-    after = probe_seconds()
+    turn = turns.next()
+    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event, turn)
     outcome, reason = judge(case, method.threads, ending)
     if outcome == "ok" and not any(isinstance(event, Samples) for event in ending.events):
         outcome, reason = "failed", "it said it was done, but sent no samples"
@@ -52,13 +53,14 @@ def launch_case(
         reason=reason,
         stage=ending.stage,
         wall_clock_s=round(ending.seconds, 3),
-        probe_before_s=before,
-        probe_after_s=after,
-        noisy=moved(before, after, method.noise_threshold),
+        beside=turns.ahead - 1,
+        probe_before_s=turn.before,
+        probe_after_s=turn.after,
         traceback=ending.traceback,
         log_tail="" if outcome == "ok" else ending.log.tail(),
     )
-    return msgspec.structs.replace(launch, **_facts(ending.events)), ending.log.text()
+    launch = msgspec.structs.replace(launch, **_facts(ending.events))
+    return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), ending.log.text()
 
 
 def judge(case: Case, threads: int, ending: Ending) -> tuple[Outcome, str]:
@@ -93,7 +95,8 @@ def _facts(events: list[Event]) -> dict[str, Any]:
         elif isinstance(event, Warm):
             facts |= {"warm_batches": event.batches, "warm_seconds": event.seconds}
         elif isinstance(event, Samples):
-            facts |= {"samples": event.samples}
+            facts |= {"samples": event.samples, "device_seconds": event.device_seconds}
+            facts |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
         elif isinstance(event, Memory):
             facts |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
     return facts

@@ -7,26 +7,32 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Limit, Record
-from rnnbench.domain.system import Manifest, System
+from rnnbench.domain.system import PRECISIONS, Manifest, System
 from rnnbench.domain.workload import Workload
 from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import Hello, Rates
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import judge
-from rnnbench.launch.noise import moved, probe_seconds
+from rnnbench.launch.noise import changed
+from rnnbench.launch.turns import Turns
 from rnnbench.launch.worker import run_worker
 
 
 def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed: bool = False) -> list[Case]:
-    """A case for each environment, device and precision whose limit is not known: any of them, they share it."""
+    """A case for each environment, device and precision whose limit is not known: any of them, they share it.
+
+    On CUDA all precisions, whichever the rows have.
+    """
     known = {
         record.key for record in records if isinstance(record, Limit) and not (retry_failed and record.outcome != "ok")
     }
     needed: dict[tuple[str, str, str], Case] = {}
     for case in cases:
-        key = (case.environment, case.device, case.precision)
-        if key not in known:
-            needed.setdefault(key, case)
+        # What a GPU does in its three precisions is far apart: whoever reads of one asks for the others.
+        for precision in PRECISIONS if case.device == "cuda" else (case.precision,):
+            key = (case.environment, case.device, precision)
+            if key not in known:
+                needed.setdefault(key, msgspec.structs.replace(case, precision=precision))
     return list(needed.values())
 
 
@@ -36,8 +42,8 @@ def launch_limit(
     """The case's own job, so that everything is set as it is for the rows; only the work is another."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     job = make_job("limit", case, workload, system, manifest, method, inputs="")
-    before = probe_seconds()
-    ending = run_worker(environment, job, manifest.variables, method.limit_seconds)
+    turn = Turns().next()
+    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, turn=turn)
     outcome, reason = judge(case, method.threads, ending)
     limit = Limit(
         environment=case.environment,
@@ -47,7 +53,7 @@ def launch_limit(
         outcome=outcome,
         reason=reason,
         stage=ending.stage,
-        noisy=moved(before, probe_seconds(), method.noise_threshold),
+        noisy=changed(turn.before, turn.after, method.noise_threshold),
         traceback=ending.traceback,
         log_tail="" if outcome == "ok" else ending.log.tail(),
     )

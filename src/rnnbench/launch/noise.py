@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 
+from rnnbench.domain.result import Launch
+
 _SLICES = 60
 _LOOPS = 100
 
@@ -30,3 +32,20 @@ def probe_seconds() -> float:
 def moved(before: float, after: float, threshold: float) -> bool:
     """Whether the two differ by more than the threshold, whichever is larger."""
     return max(before, after) > min(before, after) * (1 + threshold)
+
+
+def is_noisy(launch: Launch, threshold: float) -> bool:
+    """Whether the processor's speed or the GPU's clock was another before the samples than after them."""
+    return changed(launch.probe_before_s, launch.probe_after_s, threshold) or clocks_moved(launch, threshold)
+
+
+def clocks_moved(launch: Launch, threshold: float) -> bool:
+    """The GPU's clock; never where it is not known."""
+    before, after = launch.gpu_before, launch.gpu_after
+    return bool(before and after) and any(
+        changed(getattr(before, clock), getattr(after, clock), threshold) for clock in ("sm_mhz", "memory_mhz")
+    )
+
+
+def changed(before: float | None, after: float | None, threshold: float) -> bool:
+    return before is not None and after is not None and moved(before, after, threshold)

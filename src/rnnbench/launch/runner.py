@@ -17,6 +17,7 @@ from rnnbench.launch.limits import launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.schedule import count_launches, run_schedule
+from rnnbench.launch.turns import Turns
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
@@ -64,12 +65,27 @@ def begin_run(
     return run
 
 
-def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False) -> Contents:
-    """Do what the folder's run still lacks. The same for a new run and for one that was interrupted."""
+def continue_run(
+    folder: Path,
+    listener: Listener,
+    *,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
+    ahead: int | None = None,
+) -> Contents:
+    """Do what the folder's run still lacks. The same for a new run and for one that was interrupted.
+
+    The time limit and the workers at once may be others than it was begun with: neither changes what is measured.
+    """
     contents = read_folder(folder)
     for line in contents.damaged:
         listener.note(f"launches.jsonl, {line}: skipped")
-    run = contents.run
+    begun = contents.run.method
+    method = msgspec.structs.replace(
+        begun, limit_seconds=limit_seconds or begun.limit_seconds, ahead=ahead or begun.ahead
+    )
+    run = msgspec.structs.replace(contents.run, method=method)
+    contents = msgspec.structs.replace(contents, run=run)
     require_frameworks(run)
     if contents.records:
         require_unchanged(run, listener)
@@ -80,10 +96,16 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
     if retry_failed:
         launches = [launch for launch in launches if launch.outcome == "ok"]
     listener.measuring(count_launches(run.cases, run.method, launches))
+    turns = Turns(run.method.ahead)
+
+    def keep(launch: Launch) -> None:
+        append(folder, launch)
+        listener.launched(launch)
+
     with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
+        inputs = {name: _inputs(run, name, Path(place)) for name in {case.workload for case in run.cases}}
 
         def execute(case: Case, round_number: int, attempt: int) -> Launch:
-            inputs = _inputs(run, case, Path(place))
             listener.launching(case, round_number)
             launch, log = launch_case(
                 case,
@@ -92,20 +114,19 @@ def continue_run(folder: Path, listener: Listener, *, retry_failed: bool = False
                 manifests()[case.framework],
                 run.environments[case.environment],
                 run.method,
-                inputs,
+                inputs[case.workload],
                 round_number,
                 attempt,
                 listener,
+                turns,
             )
             if log.strip():
                 launch = msgspec.structs.replace(launch, log=write_log(folder, _log_name(launch), log))
-            append(folder, launch)
-            listener.launched(launch)
             return launch
 
-        run_schedule(run.cases, run.method, launches, execute)
+        run_schedule(run.cases, run.method, launches, execute, keep)
     if run.profile:
-        profile_run(folder, listener, retry_failed=retry_failed)
+        profile_run(folder, listener, retry_failed=retry_failed, limit_seconds=limit_seconds)
     return read_folder(folder)
 
 
@@ -171,14 +192,12 @@ def _limits(folder: Path, contents: Contents, listener: Listener, retry_failed: 
         listener.limited(limit)
 
 
-def _inputs(run: Run, case: Case, place: Path) -> Path:
-    """The parameters and batches of a workload, written once for all its rows."""
-    path = place / f"{list(run.workloads).index(case.workload)}.npz"
-    if not path.exists():
-        workload = run.workloads[case.workload]
-        data = Path(run.data) if run.data else None
-        batches = make_batches(workload, BATCHES, run.method.seed, data)
-        write_inputs(path, make_parameters(workload, run.method.seed), batches)
+def _inputs(run: Run, name: str, place: Path) -> Path:
+    """The parameters and batches of a workload, written once for all its rows and before any is timed."""
+    path = place / f"{list(run.workloads).index(name)}.npz"
+    data = Path(run.data) if run.data else None
+    batches = make_batches(run.workloads[name], BATCHES, run.method.seed, data)
+    write_inputs(path, make_parameters(run.workloads[name], run.method.seed), batches)
     return path
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Launch
+from rnnbench.launch.several import several
 
 Execute = Callable[[Case, int, int], Launch]  # case, round, attempt
 
@@ -43,21 +44,31 @@ class _Ledger:
         return case.key not in self._failed and not settled
 
 
-def run_schedule(cases: Sequence[Case], method: Method, earlier: Iterable[Launch], execute: Execute) -> list[Launch]:
-    """Launch what is still to be done.
+def run_schedule(
+    cases: Sequence[Case],
+    method: Method,
+    earlier: Iterable[Launch],
+    execute: Execute,
+    keep: Callable[[Launch], None] = lambda launch: None,
+) -> list[Launch]:
+    """Launch what is still to be done, `method.ahead` at a time, and keep each launch as it ends.
 
     A case that failed is not launched again. A noisy launch is repeated at the end of its round, when
     whatever kept the machine busy may be over. `earlier` are launches of the same run before a resume.
     """
     launches: list[Launch] = []
     ledger = _Ledger(method, earlier)
+
+    def take(launch: Launch) -> None:
+        keep(launch)
+        ledger.enter(launch)
+        launches.append(launch)
+
     for round_number in range(method.launches):
         queue = shuffled(cases, method.seed, round_number)
         while queue := [case for case in queue if ledger.unfinished(case, round_number)]:
-            for case in queue:
-                launch = execute(case, round_number, ledger.attempts(case, round_number))
-                ledger.enter(launch)
-                launches.append(launch)
+            attempts = [(case, round_number, ledger.attempts(case, round_number)) for case in queue]
+            several(lambda attempt: execute(*attempt), attempts, method.ahead, take)
     return launches
 
 

@@ -18,8 +18,9 @@ import msgspec
 from rnnbench.domain.result import Outcome
 from rnnbench.environments.environment import Environment
 from rnnbench.environments.variables import child_variables
-from rnnbench.launch.events import STAGES, Done, Event, Failed, parse_event
+from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
 from rnnbench.launch.log import BoundedLog
+from rnnbench.launch.turns import Turn
 from rnnbench.paths import worker_package
 
 _CHUNK = 1 << 16
@@ -47,19 +48,23 @@ def run_worker(
     variables: dict[str, str],
     limit_seconds: float,
     on_event: Callable[[Event], None] = lambda event: None,
+    turn: Turn | None = None,
 ) -> Ending:
-    """Run one job to its end, or to the end of its time."""
-    with tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch:
+    """Run one job to its end, or to the end of its time. What is timed has a turn: the machine to itself."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch,
+        turn or contextlib.nullcontext(),
+    ):
         reading, writing = os.pipe()
         try:
-            process = _start(environment, job, variables, Path(scratch), writing)
+            process = _start(environment, job, variables, Path(scratch), writing, turn)
         except BaseException:
             os.close(reading)
             raise
         finally:
             os.close(writing)
         _running.add(process)
-        conversation = _Conversation(process, reading, on_event)
+        conversation = _Conversation(process, reading, on_event, turn)
         try:
             conversation.follow(msgspec.json.encode(job), limit_seconds)
         finally:
@@ -69,7 +74,12 @@ def run_worker(
 
 
 def _start(
-    environment: Environment, job: dict[str, object], variables: dict[str, str], scratch: Path, channel: int
+    environment: Environment,
+    job: dict[str, object],
+    variables: dict[str, str],
+    scratch: Path,
+    channel: int,
+    turn: Turn | None,
 ) -> "subprocess.Popen[bytes]":
     # The worker package alone on the path: the driver's other packages are for another interpreter.
     (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
@@ -89,16 +99,23 @@ def _start(
         "OMP_WAIT_POLICY": "PASSIVE",
         **{name: value.replace("{scratch}", str(scratch)) for name, value in variables.items()},
     }
-    return subprocess.Popen(
+    descriptors = [channel]
+    if turn is not None and turn.descriptor is not None:
+        surroundings["RNNBENCH_TURN"] = str(turn.descriptor)
+        descriptors.append(turn.descriptor)
+    process = subprocess.Popen(
         [environment.python, "-m", "rnnbench_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=scratch,
         env=surroundings,
-        pass_fds=(channel,),
+        pass_fds=descriptors,
         start_new_session=True,  # its children (compilers) are ended with it
     )
+    if turn is not None:
+        turn.started(process.pid)
+    return process
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -118,10 +135,18 @@ def end_all_workers() -> None:
 class _Conversation:
     """Follows a worker's pipe and its output until it ends or its time is up."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", channel: int, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        channel: int,
+        on_event: Callable[[Event], None],
+        turn: Turn | None,
+    ) -> None:
         self._process = process
         self._channel = channel
         self._on_event = on_event
+        self._turn = turn
+        self._stood_still = 0.0
         self._pending = b""
         self._lines = 0
         self._events: list[Event] = []
@@ -139,12 +164,11 @@ class _Conversation:
             self._process.stdin.write(job)
             self._process.stdin.close()
         output = self._process.stdout.fileno()
-        deadline = self._start + limit_seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             selector.register(output, selectors.EVENT_READ)
             while selector.get_map():
-                left = deadline - time.monotonic()
+                left = limit_seconds - self._seconds()
                 if left <= 0:
                     self._timed_out = True
                     return
@@ -158,6 +182,10 @@ class _Conversation:
                         return
                 if self._channel not in selector.get_map() and self._exited():
                     return
+
+    def _seconds(self) -> float:
+        """How long it has been at work: not while it stood still for another that was timed."""
+        return time.monotonic() - self._start - (self._turn.stood_still() if self._turn else 0.0)
 
     def _exited(self) -> bool:
         """Its pipe is closed: give it a moment to go, but do not wait for children that hold its output."""
@@ -180,11 +208,24 @@ class _Conversation:
                 shown = line[:80].decode("utf-8", "replace")
                 self._broken = f"line {self._lines} of the protocol is not an event ({error}): {shown!r}"
                 return False
+            event = self._at_work(event)
             self._events.append(event)
             self._on_event(event)
+            if isinstance(event, Warm) and self._turn is not None:
+                self._turn.warm()
             if isinstance(event, Done | Failed):
                 return False
         return True
+
+    def _at_work(self, event: Event) -> Event:
+        """What an event says of its seconds, without those in which the worker stood still."""
+        stood_still = self._turn.stood_still() if self._turn else 0.0
+        lost, self._stood_still = stood_still - self._stood_still, stood_still
+        if isinstance(event, Hello):
+            return msgspec.structs.replace(event, import_s=max(0.0, event.import_s - lost))
+        if isinstance(event, Built | First | Warm):
+            return msgspec.structs.replace(event, seconds=max(0.0, event.seconds - lost))
+        return event
 
     def close(self) -> None:
         """Take what is left of the output, without waiting for a grandchild that still holds it open."""
@@ -219,7 +260,7 @@ class _Conversation:
             outcome=outcome,
             reason=reason,
             stage="" if outcome == "ok" else stage,
-            seconds=time.monotonic() - self._start,
+            seconds=self._seconds(),
             log=self._log,
             traceback=failure.traceback if failure else "",
         )

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
 from rnnbench.launch.events import STAGES, Event
@@ -21,7 +23,12 @@ _PART_OF: dict[type[ProfileRecord], Part] = {Profile: "operators", Retrace: "sha
 
 
 def profile_run(
-    folder: Path, listener: Listener, *, parts: Collection[Part] = PARTS, retry_failed: bool = False
+    folder: Path,
+    listener: Listener,
+    *,
+    parts: Collection[Part] = PARTS,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
 ) -> None:
     """Nothing is timed here that a table of times would show; what is there already is not done again."""
     contents = read_folder(folder)
@@ -33,10 +40,13 @@ def profile_run(
     left = [
         (case, part) for case in contents.run.cases for part in PARTS if part in parts and (case.key, part) not in done
     ]
+    method = contents.run.method
+    method = msgspec.structs.replace(method, limit_seconds=limit_seconds or method.limit_seconds)
+    run = msgspec.structs.replace(contents.run, method=method)
     listener.profiling(len(left))
     with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
         for case, part in left:
-            record = _launch(contents.run, case, part, Path(place), folder, listener)
+            record = _launch(run, case, part, Path(place), folder, listener)
             append(folder, record)
             listener.profiled(record)
 

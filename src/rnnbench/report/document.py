@@ -61,10 +61,3 @@ def machine_name(run: Run, device: str) -> str:
     if device == "cuda" and machine.gpus:
         return machine.gpus[0].name
     return f"{machine.cpu}, {machine.cores} core{'' if machine.cores == 1 else 's'}"
-
-
-def method_name(run: Run) -> str:
-    method = run.method
-    launches = f"{method.launches} launch{'' if method.launches == 1 else 'es'} a case"
-    threads = f"{method.threads} thread{'' if method.threads == 1 else 's'}"
-    return f"{method.protocol} protocol, {method.timing}, {launches}, {threads}"

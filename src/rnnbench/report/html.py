@@ -19,7 +19,9 @@ from rnnbench.report import units
 from rnnbench.report.beside import published_beside
 from rnnbench.report.charts import theme
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.document import Document, method_name
+from rnnbench.report.document import Document
+from rnnbench.report.gpus import describe_gpus
+from rnnbench.report.method import method_name
 from rnnbench.report.page_data import frameworks, page_data
 from rnnbench.report.terminal import LEGEND
 from rnnbench.store.folder import Contents
@@ -67,7 +69,7 @@ def _run(name: str, contents: Contents) -> dict[str, Any]:
     run = contents.run
     machine, method = run.machine, run.method
     caches = ", ".join(f"{level} {size}" for level, size in machine.caches.items())
-    gpus = "; ".join(f"{gpu.name}, driver {gpu.driver}, {gpu.memory_mib:,} MiB" for gpu in machine.gpus)
+    gpus = "; ".join(describe_gpus(contents))
     processor = f"{machine.cpu}, {machine.cores} cores, {machine.cpus} processors"
     facts = [
         ("processor", processor),

@@ -7,13 +7,15 @@ from rnnbench.analysis.rows import Row
 from rnnbench.domain.workload import Workload
 from rnnbench.report import units
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.document import Document, method_name
+from rnnbench.report.document import Document
+from rnnbench.report.gpus import describe_gpus
 from rnnbench.report.lines import above_the_line, below_the_line
 from rnnbench.report.markdown_findings import claims, published, summary
 from rnnbench.report.markdown_text import block, code, plain, table
+from rnnbench.report.method import method_name
 from rnnbench.report.panel import Panel
 from rnnbench.report.profile_cells import profile_cells, was_profiled
-from rnnbench.store.run import Run
+from rnnbench.store.folder import Contents
 
 #: The seeds' three classes, with their headings.
 CLASSES = (
@@ -62,7 +64,7 @@ _PROFILE_METRICS = """
 def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
     parts: list[str] = []
     for name, contents in zip(document.names, document.runs, strict=True):
-        parts += [_heading("# Test Environment", name, document), *_environment(contents.run)]
+        parts += [_heading("# Test Environment", name, document), *_environment(contents)]
     for workload in _workloads(document):
         parts += [f"# Model: {plain(workload.name)}", _model(workload)]
     for number, name in enumerate(document.names):
@@ -76,7 +78,8 @@ def _heading(text: str, run: str, document: Document) -> str:
     return f"{text}: {plain(run)}" if document.several else text
 
 
-def _environment(run: Run) -> Iterator[str]:
+def _environment(contents: Contents) -> Iterator[str]:
+    run = contents.run
     machine = run.machine
     lines = [("OS", f"{machine.system}, {machine.kernel}")]
     for one in run.environments.values():
@@ -96,8 +99,7 @@ def _environment(run: Run) -> Iterator[str]:
         ]
     )
     yield "## GPU information"
-    gpus = [f"{plain(gpu.name)}, driver {plain(gpu.driver)}, {gpu.memory_mib:,} MiB" for gpu in machine.gpus]
-    yield "\n".join(gpus) or "none"
+    yield "\n".join(map(plain, describe_gpus(contents))) or "none"
 
 
 def _workloads(document: Document) -> list[Workload]:

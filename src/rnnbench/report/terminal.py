@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from rnnbench.analysis.names import short_names, who
 from rnnbench.analysis.rows import Row
 from rnnbench.report import units
+from rnnbench.report.gpus import describe_gpus
 from rnnbench.report.lines import above_the_line, below_the_line
+from rnnbench.report.method import beside
 from rnnbench.report.profile_cells import PROFILE_LEGEND, profile_cells, was_profiled
 from rnnbench.report.table import RULE, Column, render
 from rnnbench.store.folder import Contents
@@ -63,7 +65,7 @@ def show_run(contents: Contents, rows: Iterable[Row]) -> str:
 def _header(contents: Contents) -> str:
     run = contents.run
     machine, method = run.machine, run.method
-    gpus = "".join(f"\nGPU          {gpu.name}, driver {gpu.driver}" for gpu in machine.gpus)
+    gpus = "".join(f"\nGPU          {gpu}" for gpu in describe_gpus(contents))
     environments = ", ".join(f"{one.id} (Python {one.python_version})" for one in run.environments.values())
     return (
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
@@ -73,6 +75,7 @@ def _header(contents: Contents) -> str:
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"
         f"\nmethod       {method.protocol}, {method.timing}, {method.launches} launches a case, seed {method.seed}"
+        f"{beside(method)}"
     )
 
 

@@ -65,6 +65,7 @@ def write_log(folder: Path, name: str, text: str) -> str:
     place = Path(LOGS) / name
     while (folder / place).exists():  # a retry has the number of the attempt that failed
         place = place.with_name(f"again-{place.name}")
+    (folder / place).parent.mkdir(exist_ok=True)  # a folder that came through git has lost it while it was empty
     (folder / place).write_text(text, encoding="utf-8", errors="replace")
     return str(place)
 

@@ -8,10 +8,12 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.system import System
 from rnnbench.domain.workload import Workload
 from rnnbench.environments.environment import Environment
-from rnnbench.machine import allowed_cpus
+from rnnbench.machine import allowed_cpus, find_gpus
 from rnnbench.manifests import manifests
 from rnnbench.verify.small import small_version
 from rnnbench.verify.verifier import Proof
+
+_GPU_SHARE_MIB = 4096  # a context and the libraries' workspace; the small networks themselves are nothing
 
 
 def proofs_for(
@@ -41,6 +43,8 @@ def proofs_for(
 
 
 def verification_jobs(cases: Iterable[Case]) -> int:
-    """As many at a time as there are cores, within reason; on a GPU two, for its memory is shared."""
-    on_gpu = any(case.device == "cuda" for case in cases)
-    return 2 if on_gpu else max(1, min(4, len(allowed_cpus())))
+    """As many at a time as there are cores, within reason; on a GPU as many as share its memory easily."""
+    if any(case.device == "cuda" for case in cases):
+        memory = min((gpu.memory_mib for gpu in find_gpus()), default=0)
+        return max(2, min(12, memory // _GPU_SHARE_MIB, len(allowed_cpus()) * 3 // 4))
+    return max(1, min(4, len(allowed_cpus())))

@@ -3,7 +3,6 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -19,7 +18,8 @@ from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import disobedience, judge
-from rnnbench.launch.worker import end_all_workers, run_worker
+from rnnbench.launch.several import several
+from rnnbench.launch.worker import run_worker
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.verify import cache
 from rnnbench.verify.compare import compare
@@ -62,18 +62,13 @@ def prove(
         return found
 
     results: list[Verification] = []
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    try:
-        for future in as_completed([pool.submit(one, proof) for proof in proofs]):
-            for verification in future.result():
-                results.append(verification)
-                on_result(verification)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        end_all_workers()
-        raise
-    finally:
-        pool.shutdown(wait=True)
+
+    def take(found: list[Verification]) -> None:
+        for verification in found:
+            results.append(verification)
+            on_result(verification)
+
+    several(one, proofs, jobs, take)
     return results
 
 

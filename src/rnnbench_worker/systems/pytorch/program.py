@@ -6,6 +6,7 @@ from rnnbench_worker.batches import steps_first, with_lengths
 from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
+from .events import EventClock
 from .network import ReadGradient, ReadValue, canonical, loss_of
 
 #: Read by the host even on CUDA: packing sequences and the CTC loss want them there.
@@ -94,6 +95,9 @@ class TorchProgram(Program):
     def sync(self, handle):
         if self._cuda:
             torch.cuda.synchronize()
+
+    def stopwatch(self):
+        return EventClock() if self._cuda else None
 
     # --- reading back ---
 
