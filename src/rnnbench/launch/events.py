@@ -64,7 +64,7 @@ class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     path: str
 
 
-class Reshaped(Reshape, tag_field="event", tag="reshaped"):
+class Reshaped(Reshape, frozen=True, tag_field="event", tag="reshaped"):
     pass
 
 
