@@ -19,6 +19,7 @@ def main():
         from .limit import measure_limit
         from .loading import load_framework
         from .measure import measure
+        from .profile import profile
         from .retrace import retrace
         from .verification import verify
 
@@ -26,6 +27,7 @@ def main():
             "measure": measure,
             "verify": verify,
             "limit": measure_limit,
+            "profile": profile,
             "retrace": retrace,
             "graph": take_graphs,
             "story": tell_story,

@@ -37,6 +37,16 @@ And one that says when something was compiled again; without it a new shape is o
     a counter of its own. The counter may be the process's; only differences are read (`retrace.py`). 0 where
     nothing is ever built; None where something is, but nobody counts it.
 
+And one that says what a batch is made of; without it the framework's rows have no such counts:
+
+`profiler(job)`
+    Called before `build`, so that it can switch on what must be on when a program is built (which also
+    sees `job["mode"]`, here "profile"). Returns a function `watch(program, block, folder)` that runs
+    batches by `block()` under the framework's own profiler and returns a `timeline.Timeline`: operations of
+    the host and of the device (`timeline.Operation`, nested as they were), how many batches they are of
+    (`block(batches=profile.BATCHES)`), and the path of a trace written into `folder` that Perfetto opens,
+    or "". Or a string: why there is no profiler for this job.
+
 Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
 `targets`, and `lengths` where they vary; that of the single step has `inputs` [batch, features] and `state`
 [batch, hidden], its parameters are `W_h [H,H]` and `W_x [H,features]`. All other parameters and gradients

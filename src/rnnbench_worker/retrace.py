@@ -14,6 +14,7 @@ from .clock import Runner
 from .loading import load_inputs
 
 CALLS = 3  # at each shape: TorchScript, for one, may still compile in the second and the third
+ENOUGH = 8.0  # seconds of warm calls at one shape
 TOLERANCES = {"fp32": 1e-3, "tf32": 3e-2, "bf16": 1e-1}  # of relative L2 error: the same network, or another
 
 
@@ -28,10 +29,9 @@ def retrace(job, framework, channel):
         parameters=int(program.parameter_count()),
         device=program.device,
     )
-    runner = Runner(program, job["phase"], [program.stage(batch) for batch in batches])
-    channel.send("first", seconds=runner.block(1))
-    warm = [runner.block(1) for _ in range(CALLS)]
-    channel.send("warm", batches=CALLS, seconds=sum(warm))
+    calls = some_calls(Runner(program, job["phase"], [program.stage(batch) for batch in batches]))
+    channel.send("first", seconds=calls[0])
+    channel.send("warm", batches=len(calls) - 1, seconds=sum(calls[1:]))
     for variant in job["variants"]:
         channel.send("reshaped", change=variant["change"], **reshape(job, framework, program, parameters, variant))
 
@@ -52,22 +52,30 @@ def reshape(job, framework, program, parameters, variant):
     start = time.perf_counter()
     fresh = framework.build(other, parameters)
     build_s = time.perf_counter() - start
-    runner = Runner(fresh, job["phase"], [fresh.stage(batch)])
-    calls = [runner.block(1) for _ in range(1 + CALLS)]
+    calls = some_calls(Runner(fresh, job["phase"], [fresh.stage(batch)]))
     return {"outcome": "anew", "calls": calls, "built": [], "build_s": build_s, "reason": reason}
 
 
 def call_again(framework, program, phase, batch):
     """Seconds of each call, and how much had been built after each since the first; empty: there is no counter."""
     count = getattr(framework, "builds", lambda program: None)
-    runner = Runner(program, phase, [program.stage(batch)])
     before = count(program)
-    calls, built = [], []
-    for _ in range(1 + CALLS):
-        calls.append(runner.block(1))
+    built = []
+
+    def counted():
         if before is not None:
             built.append(count(program) - before)
-    return calls, built
+
+    return some_calls(Runner(program, phase, [program.stage(batch)]), counted), built
+
+
+def some_calls(runner, after=lambda: None):
+    """A first call and a few warm ones, fewer where they are long."""
+    calls = []
+    while len(calls) < 2 or (len(calls) <= CALLS and sum(calls[1:]) < ENOUGH):
+        calls.append(runner.block(1))
+        after()
+    return calls
 
 
 def difference(other, framework, program, parameters, batch):
@@ -82,7 +90,7 @@ def difference(other, framework, program, parameters, batch):
     if error <= TOLERANCES[other["precision"]]:
         return ""
     what = "loss" if training else "logits"
-    return "its {} differ by {:.2g} from those of a program built for the shape".format(what, error)
+    return "{} off by {:.2g} from a program's that was built for the shape".format(what, error)
 
 
 def result(program, training, batch):

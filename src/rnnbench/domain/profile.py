@@ -66,3 +66,53 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 
     def of(self, change: Change) -> Reshape | None:
         return next((one for one in self.reshapes if one.change == change), None)
+
+
+class Operator(msgspec.Struct, frozen=True, array_like=True):
+    """So many calls of one operator or kernel took so many seconds."""
+
+    name: str
+    count: float
+    seconds: float
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="profile"):
+    """One launch under a framework's own profiler. Times and counts are of one batch."""
+
+    case: Case
+    started: str  # UTC, ISO 8601
+    outcome: Outcome | Literal["none"]  # none: there is no profiler, for the reason given
+    reason: str = ""
+    stage: str = ""
+    batches: int = 0  # that the profiler watched
+    wall_s: float = 0.0  # of the same program without the profiler: never a sample
+    host_s: float = 0.0  # until the host had said all, without the profiler
+    profiled_s: float = 0.0
+    operators: float = 0.0  # on the host, those that call no other
+    operators_s: float = 0.0  # how long at least one of them ran
+    kernels: float | None = None  # on the device, copies included; None: on a CPU
+    kernels_s: float | None = None
+    kinds: dict[str, float] = {}  # kind of work -> seconds: of kernels where there are any
+    counts: dict[str, float] = {}  # kind of work -> how many
+    top: tuple[Operator, ...] = ()
+    trace: str = ""  # a file beside this one
+    versions: dict[str, str] = {}
+    log_tail: str = ""
+
+    @property
+    def count(self) -> float:
+        """Operators of a batch: on a device, its kernels."""
+        return self.operators if self.kernels is None else self.kernels
+
+    @property
+    def busy_s(self) -> float:
+        """How long at least one of them ran. Without the profiler's own time, it cannot be more than the batch."""
+        return min(self.wall_s, self.operators_s if self.kernels_s is None else self.kernels_s)
+
+    @property
+    def host_share(self) -> float | None:
+        """The share of a batch in which no operator runs, or the device waits for the host."""
+        return 1 - self.busy_s / self.wall_s if self.outcome == "ok" and self.count else None
+
+
+ProfileRecord = Profile | Retrace

@@ -15,10 +15,9 @@ from rnnbench.launch.events import Event, First, Hello, Reshaped
 from rnnbench.launch.job import make_job, workload_fields
 from rnnbench.launch.launcher import judge
 from rnnbench.launch.worker import run_worker
-from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.profile.inputs import inputs_of
 
 CHANGES: tuple[Change, ...] = ("batch", "steps")
-BATCHES = 2  # distinct ones, fed in turn
 
 
 def reshaped(workload: Workload, change: Change) -> Workload:
@@ -63,12 +62,3 @@ def launch_retrace(
 
 def _plain(event: Reshaped) -> Reshape:
     return Reshape(**msgspec.structs.asdict(event))
-
-
-def inputs_of(workload: Workload, seed: int, place: Path, kind: str = "", batches: int = BATCHES) -> Path:
-    """A workload's parameters and batches as a file; made only where it is not there yet."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in f"{workload.name} {kind}")
-    path = place / f"{name}.npz"
-    if not path.exists():
-        write_inputs(path, make_parameters(workload, seed), make_batches(workload, batches, seed))
-    return path

@@ -5,10 +5,11 @@ import flax
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax import graphs
 from rnnbench_worker.systems.jax.builds import builds
+from rnnbench_worker.systems.jax.profiling import profiler
 
 from .stack import FlaxStack
 
-__all__ = ["build", "builds", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

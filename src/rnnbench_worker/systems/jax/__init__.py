@@ -9,12 +9,13 @@ from .graph import graphs
 from .limit import rates
 from .network import Network
 from .precision import product_for
+from .profiling import profiler
 from .program import JaxProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack
 from .story import story
 
-__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
 
 def describe(job):

@@ -3,11 +3,12 @@
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
 from rnnbench_worker.systems.tensorflow.builds import tracings
+from rnnbench_worker.systems.tensorflow.profiling import profiler
 from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
 
 from .graph import graphs
 
-__all__ = ["build", "builds", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

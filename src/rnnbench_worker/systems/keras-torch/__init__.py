@@ -4,11 +4,12 @@ import os
 
 from rnnbench_worker.systems.keras import with_version
 from rnnbench_worker.systems.pytorch.builds import compiled_graphs
+from rnnbench_worker.systems.pytorch.profiling import profiler
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
 
 from .graph import graphs
 
-__all__ = ["build", "builds", "describe", "graphs"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

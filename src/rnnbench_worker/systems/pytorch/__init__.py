@@ -7,12 +7,13 @@ from .executions import EXECUTIONS, direction_for
 from .graph import graphs
 from .limit import rates
 from .network import Network, assign
+from .profiling import profiler
 from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
 from .story import story
 
-__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
 
 def describe(job):

@@ -6,12 +6,13 @@ from .executions import EXECUTIONS
 from .graph import graphs
 from .limit import rates
 from .network import Network
+from .profiling import profiler
 from .program import TensorFlowProgram
 from .settings import apply_settings, describe_device
 from .stacks import make_stack
 from .story import story
 
-__all__ = ["build", "builds", "describe", "graphs", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
 
 def describe(job):
