@@ -71,7 +71,7 @@ class Taken(msgspec.Struct, kw_only=True):
         if found is None:
             return self.retrace.reason or "not tried"
         return {
-            "kept": "kept",
+            "kept": "nothing built",
             "rebuilt": f"built again ({found.builds})",
             "uncounted": "runs as it is",
             "anew": "another program needed",

@@ -71,7 +71,9 @@ def _rows(taken: Taken, asked: Sequence[Change], several: bool) -> list[list[str
         kinds = graph.kinds()
         frequent = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(3)) or graph.note
         counts = [f"{graph.nodes:,}", f"{graph.links:,}", str(len(kinds))]
-        rows.append([name, graph.form, graph.built, *map(taken.again, asked), *counts, frequent])
+        # What is made at every call is made for whatever shape comes.
+        again = ["" if graph.built == "at every call" else taken.again(change) for change in asked]
+        rows.append([name, graph.form, graph.built, *again, *counts, frequent])
     return rows
 
 
