@@ -86,7 +86,7 @@ def graph(
     if form in ("svg", "dot") and count > 1:
         raise UserError(f"{form} is for one system, but {count} match", "name one, or take table or json")
     with Progress() as progress:
-        answers = take_graphs(plan, method, progress, reshape=reshape)
+        answers = take_graphs(plan, method, progress, reshape=reshape, with_text=form != "table")
     if form in ("svg", "dot"):
         if not answers[0].graphs:
             raise UserError(f"{answers[0].case.system} has no graph to draw: {answers[0].reason}", "try --format text")

@@ -20,10 +20,13 @@ from rnnbench.profile.retrace import launch_retrace
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 
-def take_graphs(plan: Plan, method: Method, listener: Listener, *, reshape: bool = False) -> list[Taken]:
+def take_graphs(
+    plan: Plan, method: Method, listener: Listener, *, reshape: bool = False, with_text: bool = True
+) -> list[Taken]:
     """One answer for each system and environment: of its last phase, training where it has it.
 
-    With `reshape` each is also run with another batch size and another length, in a second worker.
+    With `reshape` each is also run with another batch size and another length, in a second worker. The frameworks'
+    own texts of many large graphs would fill the memory: whoever only counts leaves them out.
     """
     ready = prepare(plan, listener)
     chosen = {(case.system, case.environment): case for case in ready.cases}
@@ -36,6 +39,8 @@ def take_graphs(plan: Plan, method: Method, listener: Listener, *, reshape: bool
             continue
         case = chosen[key]
         taken = _take(plan, ready, case, method)
+        for graph in taken.graphs if not with_text else ():
+            graph.text = ""
         if reshape and taken.graphs:
             taken.retrace = _retrace(plan, ready, case, method)
         answers.append(taken)
