@@ -12,7 +12,7 @@ from rnnbench.graph.model import Graph
 MOST_NODES = 800
 
 LETTER, HEIGHT, MARGIN, HEADING = 7.0, 34.0, 12.0, 28.0
-LONGEST = 26
+LONGEST, LONGEST_NAME = 26, 20
 
 STYLE = """\
 .graph{font:12px ui-sans-serif,system-ui,sans-serif}
@@ -69,7 +69,10 @@ MARKER = (
 def draw(graph: Graph, prefix: str = "n") -> tuple[str, float, float]:
     """(elements, width, height). Node k has the id `prefix + k` and its operator as a title."""
     labels = [_short(operator) for operator in graph.operators]
-    names = [_short(name) if name != operator else "" for name, operator in zip(graph.names, labels, strict=True)]
+    names = [
+        _short(name, LONGEST_NAME) if name != operator else ""
+        for name, operator in zip(graph.names, labels, strict=True)
+    ]
     widths = [max(len(label), 0.85 * len(name)) * LETTER + 16 for label, name in zip(labels, names, strict=True)]
     edges = list(dict.fromkeys(edge for edge in graph.edges if edge[0] < edge[1]))
     layout = lay_out(widths, edges)
@@ -102,8 +105,8 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return text
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def _short(text: str, longest: int = LONGEST) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _role(operator: str) -> str:

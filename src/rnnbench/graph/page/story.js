@@ -59,6 +59,20 @@
     });
     article.querySelector(".seen").textContent = seen(part, now);
     article.querySelector(".note").textContent = part.notes[now] || "";
+    reveal(article);
+  }
+
+  /** Within its frame only: the page itself stays where it is. */
+  function reveal(article) {
+    const node = article.querySelector(".node.current");
+    if (!node) return;
+    const frame = article.querySelector("figure"), box = node.getBoundingClientRect(), around = frame.getBoundingClientRect();
+    if (box.left < around.left || box.right > around.right) {
+      frame.scrollLeft += box.left - around.left - (around.width - box.width) / 2;
+    }
+    if (box.top < around.top || box.bottom > around.bottom) {
+      frame.scrollTop += box.top - around.top - (around.height - box.height) / 2;
+    }
   }
 
   function update() {
