@@ -141,7 +141,8 @@ def test_pytensor_and_the_engines(graphs_of):
     assert [count(graph, "LSTM") for forms in onnx.values() for graph in forms.values()] == [1]
     openvino = graphs_of("openvino", "openvino/stack/*")
     (runtime,) = [graph for forms in openvino.values() for graph in forms.values()]
-    assert [kind for kind in runtime["kinds"] if "RNN" in kind or "LSTM" in kind], runtime["kinds"]
+    # Whether its plug-in has a kernel for the sequence or goes through it step by step depends on the machine.
+    assert [kind for kind in runtime["kinds"] if kind.startswith(("RNN", "LSTM", "TensorIterator"))] != []
 
 
 @pytest.mark.slow
