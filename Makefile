@@ -26,7 +26,7 @@ bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

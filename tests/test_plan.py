@@ -10,7 +10,7 @@ from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.system import Unsupported, satisfies, version_key
 from rnnbench.errors import UserError
 from rnnbench.machine import Gpu, find_gpus
-from rnnbench.plan import Selection, make_plan, pick_device, select_systems
+from rnnbench.plan import Selection, join_plans, make_plan, pick_device, select_systems
 
 TOY = """
 framework = "toy"
@@ -350,3 +350,14 @@ def test_an_interpreter_is_asked_once_for_a_plan_not_once_for_every_row(sabotage
 def test_a_plan_can_be_stored_and_read_back(toy):
     plan = select("toy/*", workloads=("ce-short", "bi-ctc-long"))
     assert msgspec.json.decode(msgspec.json.encode(plan), type=planning.Plan) == plan
+
+
+def test_plans_are_joined_and_what_they_share_is_there_once(toy):
+    one = make_plan(Selection(systems=("toy/packed/*",), workloads=(CATALOG["ce-short"],), device="cpu"))
+    other = make_plan(Selection(workloads=(CATALOG["ce-short"], CATALOG["ptb-lm"]), phases=("train",), device="cpu"))
+    joined = join_plans(one, other, one)
+    assert len(set(joined.cases)) == len(joined.cases)
+    assert set(joined.cases) == {*one.cases, *other.cases}
+    assert len(joined.left_out) == len({*one.left_out, *other.left_out})
+    assert set(joined.workloads) == {"ce-short", "ptb-lm"}
+    assert joined.systems == one.systems | other.systems
