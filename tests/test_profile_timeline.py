@@ -18,6 +18,17 @@ def test_only_what_calls_nothing_else_counts():
     assert leaves([]) == []
 
 
+def test_who_calls_only_helpers_is_one_operation_with_them():
+    product = Operation("mm", "0", 1.0, 5.0)
+    inside = [Operation("view", "0", 2.0, 1.0), Operation("alloc", "0", 2.5, 0.2)]
+    alone = Operation("view", "0", 7.0, 1.0)
+    linear = Operation("linear", "0", 0.0, 9.0)
+    assert leaves([linear, product, *inside, alone], {"view", "alloc"}) == [product, alone]
+    assert leaves([linear, product, Operation("add", "0", 2.0, 1.0)], whole={"mm"}) == [product]
+    # Had the product called another operator, that one would count.
+    assert Operation("add", "0", 2.0, 1.0) in leaves([product, Operation("add", "0", 2.0, 1.0)], {"view"})
+
+
 def test_what_runs_at_the_same_time_is_counted_once():
     together = [Operation("a", "0", 0.0, 2.0), Operation("b", "1", 1.0, 2.0), Operation("c", "0", 5.0, 1.0)]
     assert union_seconds(together) == pytest.approx(4.0)

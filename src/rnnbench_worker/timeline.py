@@ -14,15 +14,33 @@ Operation = namedtuple("Operation", "name lane start seconds")
 Timeline = namedtuple("Timeline", "host device batches file")
 
 
-def leaves(operations):
-    """Those in which no other of their lane begins."""
-    found = []
+def leaves(operations, helpers=frozenset(), whole=frozenset()):
+    """Those that call no other of their lane, but for helpers: who calls only helpers is one operation with them.
+
+    So is who has a name in `whole`, whatever it calls.
+    """
     ordered = sorted(operations, key=lambda one: (one.lane, one.start, -one.seconds))
-    for one, following in zip(ordered, ordered[1:] + [None]):
-        calls = following is not None and following.lane == one.lane and following.start < one.start + one.seconds
-        if not calls:
-            found.append(one)
-    return found
+    callers, calls = [], [False] * len(ordered)
+    within = []  # the operations that have begun and not ended
+    for index, one in enumerate(ordered):
+        while within and not encloses(ordered[within[-1]], one):
+            within.pop()
+        callers.append(within[-1] if within else None)
+        if one.name not in helpers:
+            for caller in reversed(within):
+                if ordered[caller].name in whole:
+                    break
+                calls[caller] = True
+        within.append(index)
+    return [
+        one
+        for one, caller, busy_below in zip(ordered, callers, calls)
+        if not busy_below and (caller is None or calls[caller])
+    ]
+
+
+def encloses(outer, inner):
+    return outer.lane == inner.lane and inner.start < outer.start + outer.seconds
 
 
 def union_seconds(operations):

@@ -18,6 +18,7 @@ from rnnbench.cli import (
     env,
     explain,
     graph,
+    history,
     profile,
     report,
     run,
@@ -40,6 +41,7 @@ app.command("show")(show.show)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("history")(history.history)
 app.command("check")(check.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
@@ -74,6 +76,7 @@ def about(
       rnnbench explain runs/2026-11-15-101500              say what its numbers mean
       rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
       rnnbench compare runs/before runs/after              what has become faster or slower
+      rnnbench history runs/versions                       one system over the versions of its framework
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
       rnnbench graph pytorch/fine/script                   the graph it really builds
       rnnbench profile pytorch/fine/eager -w ptb-lm        why it is slow: operators, bottleneck, new shapes

@@ -1,15 +1,29 @@
 """PyTorch under torch.profiler: operators on the host, kernels on the device by CUPTI."""
 
 import os
+import re
 
 import torch
 
 from rnnbench_worker.profile import BATCHES
-from rnnbench_worker.timeline import Timeline, operation, read_chrome
+from rnnbench_worker.timeline import Timeline, leaves, operation, read_chrome
 
-OPERATORS = ("cpu_op",)
 #: What the device does; `gpu_user_annotation` and the like only stand above these.
 KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+#: Views, memory, filling and copying: `aten::addmm` calls some of these, and still does the work itself.
+HELPERS = frozenset("aten::" + name for name in [
+    "alias", "as_strided", "chunk", "clone", "contiguous", "copy_", "detach", "detach_", "empty", "empty_like",
+    "empty_strided", "expand", "expand_as", "fill_", "item", "_local_scalar_dense", "lift_fresh", "narrow", "new_empty",
+    "new_zeros", "ones", "permute", "resize_", "resolve_conj", "resolve_neg", "reshape", "_reshape_alias", "select",
+    "slice", "split", "squeeze", "t", "_to_copy", "to", "transpose", "unbind", "unsqueeze", "_unsafe_view", "view",
+    "zero_", "zeros", "zeros_like",
+])  # fmt: skip
+#: These add up their two biases by an operator, and do all the rest themselves.
+WHOLE = frozenset(["aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"])
+#: What only stands above operators: nodes of the autograd graph, regions that were compiled.
+WRAPPERS = re.compile(r"^autograd::|^torch::autograd|Backward\d*$|^Torch-Compiled|^Compiled|^TorchDynamo")
 
 
 def profiler(job):
@@ -27,6 +41,10 @@ def record_compiled_kernels():
     config.cpp.enable_kernel_profile = True
 
 
+def is_operator(event):
+    return event.get("cat") == "cpu_op" and not WRAPPERS.search(event["name"])
+
+
 def watch(program, block, folder):
     activities = [torch.profiler.ProfilerActivity.CPU]
     if program.device == "cuda":
@@ -39,7 +57,7 @@ def watch(program, block, folder):
     profile.export_chrome_trace(path)
     events = list(read_chrome(path))
     return Timeline(
-        host=[operation(event) for event in events if event.get("cat") in OPERATORS],
+        host=leaves([operation(event) for event in events if is_operator(event)], HELPERS, WHOLE),
         device=[operation(event) for event in events if event.get("cat") in KERNELS],
         batches=BATCHES,
         file=path,
