@@ -32,7 +32,7 @@ def lines_of(folder):
 # --- help -----------------------------------------------------------------------------------------------
 
 COMMANDS = [
-    (), ("run",), ("show",), ("explain",), ("report",), ("compare",), ("check",), ("audit",),
+    (), ("run",), ("show",), ("explain",), ("graph",), ("report",), ("compare",), ("check",), ("audit",),
     ("verify",), ("systems",), ("workloads",),
     ("env", "list"), ("env", "create"), ("env", "remove"), ("env", "use"), ("env", "doctor"),
 ]  # fmt: skip
@@ -100,7 +100,7 @@ def test_a_users_workloads_are_listed_with_the_others(call, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("[workload.mine]\nbatch = 1\nsteps = 2\nfeatures = 3\nhidden = 4\nclasses = 5\n")
     names = [workload["name"] for workload in call("workloads", "--workloads-from", str(path), "--json").json]
-    assert names == ["ptb-lm", "ce-short", "ce-long", "bi-ce-long", "bi-ctc-long", "mine"]
+    assert names == ["ptb-lm", "ce-short", "ce-long", "bi-ce-long", "bi-ctc-long", "elman-step", "mine"]
 
 
 # --- run and show ---------------------------------------------------------------------------------------

@@ -133,8 +133,15 @@ def test_the_headline_is_a_few_systems_on_two_workloads(toy):
         select("toy/packed/*", headline=True)
 
 
-def test_no_workload_means_all_of_them(toy):
-    assert list(select("toy/fine/eager", workloads=()).workloads) == list(CATALOG)
+def test_no_workload_means_all_that_are_timed(toy):
+    chosen = list(select("toy/fine/eager", workloads=()).workloads)
+    assert chosen == [name for name in CATALOG if name != "elman-step"]
+
+
+def test_the_single_step_is_left_to_the_systems_that_offer_it(toy):
+    plan = select("toy/fine/eager", workloads=("elman-step",))
+    assert plan.cases == ()
+    assert {left.reason.partition(":")[0] for left in plan.left_out} == {"the single step is there to show graphs"}
 
 
 def test_the_plan_crosses_everything_once_workload_by_workload(toy):

@@ -1,4 +1,4 @@
-"""The workloads: the five of the design, their counts, their overrides, and a user's own."""
+"""The workloads: the six of the design, their counts, their overrides, and a user's own."""
 
 from itertools import pairwise
 
@@ -28,6 +28,10 @@ TABLE = {
         "batch": 32, "steps": 1000, "layers": 4, "bidirectional": True, **SPEECH,
         "classes": 59, "head_on": "every-step", "loss": "ctc", "labels": 100, "shortest": 500,
     },
+    "elman-step": {
+        **LAST_STEP, "batch": 1, "steps": 1, "layers": 1, "bidirectional": False, "features": 10, "hidden": 20,
+        "head_bias": False, "vocabulary": 0, "embedding": 0, "loss": "sum", "classes": 0,
+    },
 }  # fmt: skip
 
 
@@ -45,6 +49,7 @@ PARAMETERS = {
     "ce-long": (123 + 320 + 1) * 1280 + 320 * 10,
     "bi-ce-long": 2 * (123 + 320 + 1) * 1280 + 3 * 2 * (640 + 320 + 1) * 1280 + 640 * 10,
     "bi-ctc-long": 2 * (123 + 320 + 1) * 1280 + 3 * 2 * (640 + 320 + 1) * 1280 + 640 * 59,
+    "elman-step": 20 * 20 + 20 * 10,
 }
 
 
@@ -90,6 +95,7 @@ FORWARD = {
     "ce-long": 2 * (32000 * 1280 * 443 + 32 * 320 * 10),
     "bi-ce-long": 2 * (32000 * 1280 * (2 * (443 + 2 * 960) + 960) + 32 * 1280 * 960 + 32 * 640 * 10),
     "bi-ctc-long": 2 * STEPS * (2560 * (443 + 3 * 960) + 640 * 59),
+    "elman-step": 2 * 20 * (20 + 10),
 }
 # The gradient of the data, which nobody needs: one product less.
 SPARED = {
@@ -98,6 +104,7 @@ SPARED = {
     "ce-long": 2 * 32000 * 1280 * 123,
     "bi-ce-long": 2 * 32000 * 2560 * 123,
     "bi-ctc-long": 2 * STEPS * 2560 * 123,
+    "elman-step": 2 * 20 * (20 + 10),  # neither the input nor the state before needs a gradient
 }
 
 
@@ -118,6 +125,9 @@ def test_bytes_are_counted_as_by_hand():
     # inputs + parameters + logits; training: inputs + targets + parameters and two moments, in and out
     assert compulsory_bytes(CATALOG["ce-short"], "forward") == 64 * 100 * 123 * 4 + 571_520 * 4 + 64 * 10 * 4
     assert compulsory_bytes(CATALOG["ce-short"], "train") == 64 * 100 * 123 * 4 + 64 * 8 + 571_520 * 24
+    # a single step: input, state before and parameters; the state after, or parameters and moments in and out
+    assert compulsory_bytes(CATALOG["elman-step"], "forward") == (10 + 20 + 600 + 20) * 4
+    assert compulsory_bytes(CATALOG["elman-step"], "train") == (10 + 20 + 6 * 600) * 4
     assert compulsory_bytes(CATALOG["ptb-lm"], "train") == 6400 * 8 + 6400 * 8 + 5_295_249 * 24
     assert compulsory_bytes(CATALOG["bi-ctc-long"], "train") == STEPS * 123 * 4 + 3200 * 8 + 8_554_880 * 24
     # An embedding is not read as a whole; logits are as wide as the precision has them, beyond the end there are none.
@@ -178,8 +188,9 @@ def test_a_number_that_was_given_is_named_where_another_would_have_followed():
 def overridden(draw):
     """Any workload with any of its numbers changed, some of them to what they were."""
     base = draw(st.sampled_from(list(CATALOG.values())))
-    fields = ["batch", "steps", "hidden", "layers"]
-    fields += ["vocabulary", "embedding"] if base.vocabulary else ["features", "classes"]
+    fields = ["batch", "hidden"] if base.one_step else ["batch", "steps", "hidden", "layers"]
+    fields += ["vocabulary", "embedding"] if base.vocabulary else ["features"]
+    fields += ["classes"] if base.features and not base.one_step else []
     fields += ["shortest", "labels"] if base.loss == "ctc" else []
     small = {"layers": 6, "labels": 40}
     numbers = {
@@ -203,7 +214,10 @@ def test_reading_a_workloads_name_gives_the_same_workload(workload):
 
 BAD_NAMES = {
     "ptb-ln": ("no workload is named 'ptb-ln'", "nearest: ptb-lm"),
-    "zzzz": ("no workload is named 'zzzz'", "there are: ptb-lm, ce-short, ce-long, bi-ce-long, bi-ctc-long"),
+    "zzzz": (
+        "no workload is named 'zzzz'",
+        "there are: ptb-lm, ce-short, ce-long, bi-ce-long, bi-ctc-long, elman",
+    ),
     "": ("cannot read the workload ''", "ptb-lm[batch=16,steps=20]"),
     "ce-short[batch=8": ("cannot read the workload", "ptb-lm[batch=16,steps=20]"),
     "ce-short[batch=8][steps=3]": ("cannot read the workload", "ptb-lm[batch=16,steps=20]"),
@@ -229,6 +243,8 @@ BAD_NAMES = {
     "ce-short[labels=5]": ("labels belong to the CTC loss", "leave labels at 0"),
     "bi-ctc-long[shortest=1001]": ("shortest (1001) is longer than steps (1000)", "lower shortest or raise steps"),
     "bi-ctc-long[classes=1]": ("at least 2 classes", "class 0 is the blank"),
+    "elman-step[steps=2]": ("a single step", "only batch, features and hidden"),
+    "elman-step[classes=2]": ("a single step", "let classes be 0"),
     "bi-ctc-long[labels=0]": ("0 labels do not fit", "labels may be 1 to 250"),
     "bi-ctc-long[labels=251]": ("251 labels do not fit the shortest sequence (500 steps)", "labels may be 1 to 250"),
     "bi-ctc-long[steps=100]": ("100 labels do not fit the shortest sequence (50 steps)", "labels may be 1 to 25"),

@@ -66,10 +66,12 @@ def make_plan(
     return planning.make_plan(selection)
 
 
-def run_plan(plan: Plan, folder: str | Path, *, listener: Listener | None = None, **method: Any) -> Results:
-    """Run a plan into a new folder. `method` takes what `rnnbench.method.make_method` takes."""
+def run_plan(
+    plan: Plan, folder: str | Path, *, listener: Listener | None = None, profile: bool = False, **method: Any
+) -> Results:
+    """Run a plan into a new folder, then profile it if asked to. `method` takes what `make_method` takes."""
     hears = listener or Listener()
-    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run_plan",))
+    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run_plan",), profile=profile)
     return Results(continue_run(Path(folder), hears))
 
 

@@ -118,7 +118,7 @@ def make_plan(selection: Selection) -> Plan:
 
 def _default_workloads(headline: bool, device: Device) -> tuple[Workload, ...]:
     if not headline:
-        return tuple(CATALOG.values())
+        return tuple(workload for workload in CATALOG.values() if not workload.one_step)
     return tuple(parse_workload(name) for name in HEADLINE_WORKLOADS[device])
 
 
@@ -173,6 +173,8 @@ def why_not(
     for wanted, offered, what in offers:
         if wanted not in offered:
             return f"the system offers only {what} {', '.join(offered)}"
+    if workload.one_step and not system.one_step:
+        return "the single step is there to show graphs: only the systems of the seed's question have it written"
     for tool in system.tools:
         if not any(shutil.which(name) for name in tool.split("|")):
             return f"none of {tool.replace('|', ', ')} is on the PATH"

@@ -14,12 +14,25 @@ def main():
         job = read_job()
         confine(job)
         # Only now NumPy: the threads it starts inherit the processors they may use.
+        from .graph import take_graphs
+        from .graph_story import tell_story
         from .limit import measure_limit
         from .loading import load_framework
         from .measure import measure
+        from .profile import profile
+        from .retrace import retrace
         from .verification import verify
 
-        work = {"measure": measure, "verify": verify, "limit": measure_limit, "start": nothing}[job["mode"]]
+        work = {
+            "measure": measure,
+            "verify": verify,
+            "limit": measure_limit,
+            "profile": profile,
+            "retrace": retrace,
+            "graph": take_graphs,
+            "story": tell_story,
+            "start": nothing,
+        }[job["mode"]]
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
         hello = framework.describe(job)

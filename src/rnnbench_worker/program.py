@@ -19,8 +19,38 @@ It may have a third, from which the machine's limit is measured; without it the 
     function that reads it all and writes as much, into memory it has already; both return a handle and do
     not wait. `sync(handle)` waits. Nothing is timed there: `limit.py` does that. None: not for this job.
 
+Two are about graphs (`rnnbench graph`); without them the framework is left out of that:
+
+`graphs(job, make)`
+    Returns a list of `graph.Graph`: what this execution really builds for the job's phase, read from the
+    framework. `make()` builds the program and feeds it a batch, and returns both; it is given as a function so
+    that something can be watched meanwhile. Where there is no graph, `no_graph(reason)`.
+
+`story(job, parameters, batch)`
+    Only where the system offers seed 003's single step (`one_step` in the manifest): returns a
+    `graph_story.Story` of its six statements.
+
+And one that says when something was compiled again; without it a new shape is only timed:
+
+`builds(program)`
+    How often the framework has built something for this program until now: traced, compiled, captured, by
+    a counter of its own. The counter may be the process's; only differences are read (`retrace.py`). 0 where
+    nothing is ever built; None where something is, but nobody counts it.
+
+And one that says what a batch is made of; without it the framework's rows have no such counts:
+
+`profiler(job)`
+    Called before `build`, so that it can switch on what must be on when a program is built (which also
+    sees `job["mode"]`, here "profile"). Returns a function `watch(program, block, folder)` that runs
+    batches by `block()` under the framework's own profiler and returns a `timeline.Timeline`: operations of
+    the host and of the device (`timeline.Operation`, nested as they were), how many batches they are of
+    (`block(batches=profile.BATCHES)`), and the path of a trace written into `folder` that Perfetto opens,
+    or "". Or a string: why there is no profiler for this job.
+
 Arrays are NumPy's. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
-`targets`, and `lengths` where they vary. Parameters and gradients are dicts in the canonical layout:
+`targets`, and `lengths` where they vary; that of the single step has `inputs` [batch, features] and `state`
+[batch, hidden], its parameters are `W_h [H,H]` and `W_x [H,features]`. All other parameters and gradients
+are dicts in the canonical layout:
 `embedding [V,E]`, `layer{l}.{fwd|bwd}.w [in,4H]`, `.u [H,4H]`, `.b [4H]`, `head.w [in,C]`, `head.b [C]`,
 gates in the order i, f, g, o.
 """

@@ -12,6 +12,7 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Status
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
+from rnnbench.profile.found import find_profiled
 from rnnbench.stats.bootstrap import Floats, Interval, Series, interval, ratio, replicates, wall_time
 from rnnbench.store.folder import Contents
 from rnnbench.store.run import Run
@@ -63,6 +64,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     log_tail: str = ""
     description: str = ""
     seed_label: str = ""
+    operators: float | None = None  # of one batch, from a profile: kernels on a GPU. None: not profiled
+    host_share: float | None = None  # of a batch in which no operator runs, or the device waits
+    bottleneck: str = ""
+    new_batch_s: float | None = None  # what another batch size costs beyond a warm call
+    new_batch: str = ""  # kept, rebuilt, uncounted or anew
+    new_length_s: float | None = None
+    new_length: str = ""
 
     @property
     def group(self) -> tuple[str, Phase, Device, Precision]:
@@ -93,7 +101,7 @@ def measure_rows(contents: Contents) -> list[Measured]:
     """The same rows, with what they are made of."""
     run = contents.run
     measured = [_measure(run, standing) for standing in find_standing(contents)]
-    measured = _with_limits(contents, _with_ratios(measured))
+    measured = _with_profiles(contents, _with_limits(contents, _with_ratios(measured)))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
     return measured + [Measured(row) for row in unsupported]
 
@@ -191,6 +199,30 @@ def _with_limits(contents: Contents, measured: list[Measured]) -> list[Measured]
         )
         limited.append(msgspec.structs.replace(one, row=row))
     return limited
+
+
+def _with_profiles(contents: Contents, measured: list[Measured]) -> list[Measured]:
+    """Beside every row what its profile says, where it has one. It changes nothing else of the row."""
+    found = find_profiled(contents.profiles)
+    profiled: list[Measured] = []
+    for case, one in zip(contents.run.cases, measured, strict=True):
+        of = found.get(case.key)
+        if of is None:
+            profiled.append(one)
+            continue
+        batch, length = of.new_batch, of.new_length
+        row = msgspec.structs.replace(
+            one.row,
+            operators=of.counted.count if of.counted else None,
+            host_share=of.counted.host_share if of.counted else None,
+            bottleneck=str(of.bottleneck) if of.bottleneck else "",
+            new_batch_s=batch.cost_s if batch else None,
+            new_batch=batch.outcome if batch else "",
+            new_length_s=length.cost_s if length else None,
+            new_length=length.outcome if length else "",
+        )
+        profiled.append(msgspec.structs.replace(one, row=row))
+    return profiled
 
 
 def _blank(run: Run, case: Case, status: Status, reason: str) -> Row:

@@ -11,7 +11,22 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, check, compare, env, explain, history, report, run, show, systems, verify, workloads
+from rnnbench.cli import (
+    audit,
+    check,
+    compare,
+    env,
+    explain,
+    graph,
+    history,
+    profile,
+    report,
+    run,
+    show,
+    systems,
+    verify,
+    workloads,
+)
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -30,6 +45,8 @@ app.command("history")(history.history)
 app.command("check")(check.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
+app.command("graph")(graph.graph)
+app.command("profile")(profile.profile)
 app.command("systems")(systems.systems)
 app.command("workloads")(workloads.workloads)
 app.add_typer(env.app, name="env")
@@ -61,6 +78,8 @@ def about(
       rnnbench compare runs/before runs/after              what has become faster or slower
       rnnbench history runs/versions                       one system over the versions of its framework
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
+      rnnbench graph pytorch/fine/script                   the graph it really builds
+      rnnbench profile pytorch/fine/eager -w ptb-lm        why it is slow: operators, bottleneck, new shapes
     """
 
 

@@ -14,11 +14,13 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from rnnbench.domain.case import Case
+from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
+from rnnbench.profile.bottleneck import find_bottleneck
 from rnnbench.report import units
 
-_STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow"}
+_STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
 
 
 class Progress(Listener):
@@ -95,6 +97,22 @@ class Progress(Listener):
         else:
             what = f"{launch.outcome}: {launch.reason}"
         self._result(launch.outcome, f"{_name(launch.case)}: {what}")
+
+    def profiling(self, total: int) -> None:
+        if total:
+            self.note(f"profiling: {total} launches, none of them a measurement")
+        self._begin(total, "")
+
+    def profiled(self, record: ProfileRecord) -> None:
+        if record.outcome != "ok":
+            what = f"{'no profiler' if record.outcome == 'none' else record.outcome}: {record.reason}"
+        elif isinstance(record, Profile):
+            what = str(find_bottleneck(record))
+        else:
+            changes = {"batch": "another batch size", "steps": "another length"}
+            told = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
+            what = "; ".join(told)
+        self._result(record.outcome, f"{_name(record.case)}: {what}")
 
     def _begin(self, total: int, text: str) -> None:
         self._total, self._done, self._start = total, 0, time.monotonic()

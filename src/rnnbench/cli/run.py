@@ -54,6 +54,9 @@ def run(
     threads: Threads = 0,
     seed: Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave rows unverified.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Afterwards profile every case: operators, bottleneck, new shapes.")
+    ] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Penn Treebank text (ptb.train.txt) for ptb-lm.")
     ] = None,
@@ -81,7 +84,7 @@ def run(
     if resume is not None:
         if dry_run:
             raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
-        if select or workload or phase or precision or versions or headline or out:
+        if select or workload or phase or precision or versions or headline or out or profile:
             raise UserError("a resumed run does what it was begun with", "give --resume with no selection")
         if limit is not None:
             at_least(limit, 1, "--limit")
@@ -128,7 +131,7 @@ def run(
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     with Progress() as progress:
         text = str(data.resolve()) if data else ""
-        begin_run(plan, method, folder, progress, command=sys.argv[1:], data=text)
+        begin_run(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
     _measure(folder, as_json)
 
 

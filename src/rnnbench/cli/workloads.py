@@ -55,8 +55,10 @@ def workloads(
             [
                 one.name,
                 f"{one.batch} × {one.steps} × {width}{lengths}",
-                f"{one.layers} × {one.hidden}{' bidirectional' if one.bidirectional else ''}",
-                f"{one.classes}{' + bias' if one.head_bias else ''}, {one.head_on}",
+                f"one tanh step, {one.hidden} units"
+                if one.one_step
+                else f"{one.layers} × {one.hidden}{' bidirectional' if one.bidirectional else ''}",
+                "none" if one.one_step else f"{one.classes}{' + bias' if one.head_bias else ''}, {one.head_on}",
                 f"{one.loss}{f', {one.labels} labels' if one.labels else ''}",
                 f"{parameter_count(one):,}",
                 figures(flops(one, "forward") / 1e9),

@@ -1,4 +1,4 @@
-"""The workloads by name: the seeds' five, any of their numbers overridden, and a user's own from TOML."""
+"""The workloads by name: the seeds' six, any of their numbers overridden, and a user's own from TOML."""
 
 import difflib
 import re
@@ -45,6 +45,7 @@ CATALOG: dict[str, Workload] = {
             labels=100,
             **_SPEECH,
         ),
+        Workload(name="elman-step", batch=1, steps=1, features=10, hidden=20, classes=0, loss="sum", origin="seed 003"),
     )
 }
 
@@ -114,7 +115,7 @@ def validated(workload: Workload) -> Workload:
         if not condition:
             raise UserError(f"workload {workload.name}: {what}", hint)
 
-    for name in ("batch", "steps", "hidden", "classes", "layers"):
+    for name in ("batch", "steps", "hidden", "layers", *(() if workload.one_step else ("classes",))):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):
         require(getattr(workload, name) >= 0, f"{name} cannot be negative", f"it is {getattr(workload, name)}")
@@ -144,6 +145,15 @@ def validated(workload: Workload) -> Workload:
         "variable lengths are defined for the CTC loss only",
         "leave shortest at 0",
     )
+    if workload.one_step:
+        require(
+            (workload.steps, workload.layers, workload.classes) == (1, 1, 0)
+            and workload.features > 0
+            and not (workload.bidirectional or workload.head_bias)
+            and workload.head_on == "last-step",
+            "the loss 'sum' is that of a single step: 1 step, 1 layer, features in, no head",
+            "only batch, features and hidden can be overridden; let classes be 0",
+        )
     if workload.loss == "ctc":
         shortest = workload.shortest or workload.steps
         require(

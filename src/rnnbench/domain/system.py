@@ -30,6 +30,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
+    one_step: bool = False  # offers seed 003's single tanh step too
     tools: tuple[str, ...] = ()  # programs that must be on PATH; `g++|clang++` means either
     framework: str = ""  # filled in from the manifest
 

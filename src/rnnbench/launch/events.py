@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from rnnbench.domain.profile import Operator, Reshape
 from rnnbench.domain.result import GpuState, Sample, Timed
 from rnnbench.domain.workload import Phase
 
@@ -63,6 +64,30 @@ class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     path: str
 
 
+class Delivered(msgspec.Struct, tag_field="event", tag="file"):
+    path: str
+
+
+class Reshaped(Reshape, frozen=True, tag_field="event", tag="reshaped"):
+    pass
+
+
+class Profiled(msgspec.Struct, tag_field="event", tag="profiled"):
+    batches: Annotated[int, msgspec.Meta(ge=1)]
+    wall_s: Annotated[float, msgspec.Meta(gt=0)]
+    host_s: Seconds
+    profiled_s: Seconds
+    operators: tuple[Operator, ...]  # totals of all batches
+    operators_s: Seconds
+    kernels: tuple[Operator, ...]
+    kernels_s: Seconds
+    trace: str = ""
+
+
+class Unprofiled(msgspec.Struct, tag_field="event", tag="unprofiled"):
+    reason: str
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -73,7 +98,22 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
     traceback: str = ""
 
 
-Event = Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Done | Failed
+Event = (
+    Hello
+    | Built
+    | First
+    | Warm
+    | Samples
+    | Memory
+    | Rates
+    | Arrays
+    | Delivered
+    | Reshaped
+    | Profiled
+    | Unprofiled
+    | Done
+    | Failed
+)
 
 #: What a worker is busy with once it has sent an event.
 STAGES: dict[type[Event] | None, str] = {
@@ -86,6 +126,10 @@ STAGES: dict[type[Event] | None, str] = {
     Memory: "end",
     Rates: "end",
     Arrays: "next phase",
+    Reshaped: "another shape",
+    Delivered: "end",
+    Profiled: "end",
+    Unprofiled: "end",
     Done: "end",
     Failed: "end",
 }

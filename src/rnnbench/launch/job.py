@@ -1,5 +1,7 @@
 """The job a worker is given: one case with everything it needs, as plain JSON."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from rnnbench.domain.case import Case, Method
@@ -28,6 +30,7 @@ def make_job(
     *,
     phases: tuple[Phase, ...] = (),
     arrays: str = "",
+    variants: Sequence[dict[str, object]] = (),
 ) -> dict[str, object]:
     return {
         "mode": mode,
@@ -54,4 +57,5 @@ def make_job(
         },
         "inputs": inputs,
         "arrays": arrays,
+        "variants": variants,
     }

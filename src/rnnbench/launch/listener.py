@@ -1,6 +1,7 @@
 """Who wants to know how a run is going. The default is deaf; the terminal's is in `cli/progress.py`."""
 
 from rnnbench.domain.case import Case
+from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 
 
@@ -33,3 +34,9 @@ class Listener:
 
     def launched(self, launch: Launch) -> None:
         """One launch has ended and is stored."""
+
+    def profiling(self, total: int) -> None:
+        """Profiling begins, with so many launches."""
+
+    def profiled(self, record: ProfileRecord) -> None:
+        """One of them has ended and is stored."""

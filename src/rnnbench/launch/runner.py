@@ -21,6 +21,7 @@ from rnnbench.launch.turns import Turns
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
+from rnnbench.profile.session import profile_run
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.source import describe_tool
 from rnnbench.store.folder import Contents, append, create_folder, read_folder, require_empty, write_log
@@ -33,10 +34,23 @@ BATCHES = 4  # distinct ones, fed in turn
 
 
 def begin_run(
-    plan: Plan, method: Method, folder: Path, listener: Listener, *, command: Sequence[str] = (), data: str = ""
+    plan: Plan,
+    method: Method,
+    folder: Path,
+    listener: Listener,
+    *,
+    command: Sequence[str] = (),
+    data: str = "",
+    profile: bool = False,
 ) -> Run:
     """Make the environments, then the folder: from here on nothing is lost."""
     require_empty(folder)  # told now, not after the environments are made
+    for workload in plan.workloads.values():
+        if workload.one_step:
+            raise UserError(
+                f"{workload.name} is not timed: the step is over before a clock can tell",
+                "see what it becomes with `rnnbench graph`, prove it with `rnnbench verify -w elman-step`",
+            )
     ready = prepare(plan, listener)
     run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -51,6 +65,7 @@ def begin_run(
         environments=ready.environments,
         cases=ready.cases,
         left_out=ready.left_out,
+        profile=profile,
     )
     create_folder(folder, run)
     return run
@@ -77,14 +92,9 @@ def continue_run(
     )
     run = msgspec.structs.replace(contents.run, method=method)
     contents = msgspec.structs.replace(contents, run=run)
-    lacking = sorted({case.framework for case in run.cases} - set(manifests()))
-    if lacking:
-        raise UserError(
-            f"this run needs {', '.join(lacking)}, which is not among the frameworks here",
-            "let RNNBENCH_SYSTEMS name its folder, or install the package that offers it",
-        )
+    require_frameworks(run)
     if contents.records:
-        _require_unchanged(run, listener)
+        require_unchanged(run, listener)
     if run.method.verify:
         _verify(folder, contents, listener, retry_failed)
     _limits(folder, contents, listener, retry_failed)
@@ -121,10 +131,21 @@ def continue_run(
             return launch
 
         run_schedule(run.cases, run.method, launches, execute, keep)
+    if run.profile:
+        profile_run(folder, listener, retry_failed=retry_failed, limit_seconds=limit_seconds)
     return read_folder(folder)
 
 
-def _require_unchanged(run: Run, listener: Listener) -> None:
+def require_frameworks(run: Run) -> None:
+    lacking = sorted({case.framework for case in run.cases} - set(manifests()))
+    if lacking:
+        raise UserError(
+            f"this run needs {', '.join(lacking)}, which is not among the frameworks here",
+            "let RNNBENCH_SYSTEMS name its folder, or install the package that offers it",
+        )
+
+
+def require_unchanged(run: Run, listener: Listener) -> None:
     """A resumed run goes on in the environments it began in, or not at all."""
     for environment in run.environments.values():
         now = inspect_python(Path(environment.python), used=environment.used)

@@ -13,7 +13,8 @@ from rnnbench.reference import treebank
 from rnnbench.reference.arrays import Integers, Parameters
 
 # `inputs`: ids [batch, steps], or numbers [batch, steps, features]; `targets`: see `target_shape`;
-# `lengths` [batch], only where the workload has sequences of different lengths.
+# `lengths` [batch], only where the workload has sequences of different lengths. A single step has `inputs`
+# [batch, features] and `state` [batch, hidden].
 Batch = dict[str, NDArray[Any]]
 
 
@@ -32,6 +33,8 @@ def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | Non
     A batch depends on the seed and its place alone, so that the first few are the same however many
     follow. No two are alike, unless a handful of ids or a text shorter than the batches leaves no choice.
     """
+    if workload.one_step:
+        return [_step_batch(workload, seed, k) for k in range(count)]
     if not workload.vocabulary:
         return [_labelled_batch(workload, seed, k) for k in range(count)]
     if data is None:
@@ -61,6 +64,15 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 
 def _uniform(generator: np.random.Generator, shape: tuple[int, ...], bound: float) -> NDArray[np.float32]:
     return ((2 * generator.random(shape) - 1) * bound).astype(np.float32)
+
+
+def _step_batch(workload: Workload, seed: int, k: int) -> Batch:
+    """What a single step reads: its input and the state before it, no axis of time, nothing to compare with."""
+    generator = _generator(seed, f"batch/{k}")
+    return {
+        "inputs": _uniform(generator, (workload.batch, workload.features), 1.0),
+        "state": _uniform(generator, (workload.batch, workload.hidden), 1.0),
+    }
 
 
 def _labelled_batch(workload: Workload, seed: int, k: int) -> Batch:

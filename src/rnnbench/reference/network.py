@@ -3,7 +3,7 @@
 import numpy as np
 
 from rnnbench.domain.workload import Workload
-from rnnbench.reference import losses, lstm
+from rnnbench.reference import elman, losses, lstm
 from rnnbench.reference.arrays import Booleans, Floats, Parameters
 from rnnbench.reference.inputs import Batch
 
@@ -11,18 +11,27 @@ Tape = dict[str, lstm.Trace]
 
 
 def logits(workload: Workload, parameters: Parameters, batch: Batch) -> Floats:
-    """`[batch, steps, classes]`, or `[batch, classes]` where the head is on the last step."""
+    """`[batch, steps, classes]`, or `[batch, classes]` where the head is on the last step.
+
+    A single step has no head: `[hidden, batch]`, the state it leaves.
+    """
     exact = _exact(parameters)
+    if workload.one_step:
+        return elman.forward(exact, batch)
     return _head(exact, _stack(workload, exact, batch))
 
 
 def loss(workload: Workload, parameters: Parameters, batch: Batch) -> float:
+    if workload.one_step:
+        return loss_and_gradients(workload, parameters, batch)[0]
     return losses.evaluate(workload, logits(workload, parameters, batch), batch)[0]
 
 
 def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch) -> tuple[float, dict[str, Floats]]:
     """The loss, and its gradient with respect to every parameter, in canonical names and shapes."""
     exact = _exact(parameters)
+    if workload.one_step:
+        return elman.loss_and_gradients(exact, batch)
     tape: Tape = {}
     features = _stack(workload, exact, batch, tape)
     value, d_logits = losses.evaluate(workload, _head(exact, features), batch)

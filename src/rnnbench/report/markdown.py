@@ -14,6 +14,7 @@ from rnnbench.report.markdown_findings import claims, published, summary
 from rnnbench.report.markdown_text import block, code, plain, table
 from rnnbench.report.method import method_name
 from rnnbench.report.panel import Panel
+from rnnbench.report.profile_cells import profile_cells, was_profiled
 from rnnbench.store.folder import Contents
 
 #: The seeds' three classes, with their headings.
@@ -39,6 +40,8 @@ HEADINGS = (
     "Status",
 )
 _NUMBERS = range(1, 10)
+#: Before the status, where any row was profiled.
+PROFILED = ("Operators", "No Operator", "New Batch Size", "New Length")
 
 _METRICS = """\
 Metrics:
@@ -51,6 +54,11 @@ Metrics:
 6.  of the limit: the least time the machine needs for the work of one batch, over the wall time.
 7.  status: `verified` rows have the loss, gradients and updates of the float64 reference; `~` marks a busy machine.
     A `wrong` row computes something else: its time is kept, but it is never best."""
+_PROFILE_METRICS = """
+8.  operators: of one batch, by the framework's own profiler; kernels and copies on a GPU. no operator: the share of a
+    batch in which none runs, or the device waits for the host.
+9.  new batch size, new length: what one sequence or one step more costs at first, and whether the program was kept,
+    rebuilt, or had to be built anew."""
 
 
 def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
@@ -122,7 +130,8 @@ def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[
     counted = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
     how = counted.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
     yield f"{how} ({plain(method_name(document.runs[run].run))}, seed {method.seed})"
-    yield _METRICS
+    profiled = any(was_profiled(row) for row in document.analysis.rows[run])
+    yield _METRICS + (_PROFILE_METRICS if profiled else "")
     panels = [(number, panel) for number, panel in enumerate(document.panels) if panel.group.run == run]
     for workload in dict.fromkeys(panel.group.workload for _, panel in panels):
         here = [(number, panel) for number, panel in panels if panel.group.workload == workload]
@@ -136,18 +145,20 @@ def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[
 def _tables(panels: Sequence[Panel]) -> Iterator[str]:
     """Both phases of a device and precision stand in one table, as in the seeds."""
     precisions = {panel.group.precision for panel in panels}
+    profiled = any(was_profiled(row) for panel in panels for row in panel.rows)
+    headings = (*HEADINGS[:-1], *PROFILED, HEADINGS[-1]) if profiled else HEADINGS
     for heading, granularities in _classes(panels):
         places: dict[tuple[str, str], list[list[str]]] = {}
         for panel in panels:
             rows = [row for row in panel.rows if row.granularity in granularities]
-            cells = [_cells(panel, row) for row in (*above_the_line(rows), *below_the_line(rows))]
+            cells = [_cells(panel, row, profiled) for row in (*above_the_line(rows), *below_the_line(rows))]
             if cells:
                 places.setdefault((panel.group.device, panel.group.precision), []).extend(cells)
         if places:
             yield f"### {heading}"
         for (device, precision), cells in places.items():
             yield f"#### {DEVICES[device]}" + (f", {precision}" if len(precisions) > 1 or precision != "fp32" else "")
-            yield table(HEADINGS, cells, right=_NUMBERS)
+            yield table(headings, cells, right=range(1, len(headings) - 1))
 
 
 def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
@@ -157,12 +168,13 @@ def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
     return [*CLASSES, *([("Other Granularities", tuple(sorted(others)))] if others else [])]
 
 
-def _cells(panel: Panel, row: Row) -> list[str]:
+def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
     name = f"{code(panel.name(row))} ({PHASES[row.phase]})"
     status = row.status + ("~" if row.noisy else "")
     noted = plain(f"{status}: {row.reason}" if row.reason else status)
+    beside = profile_cells(row) if profiled else []
     if row.wall_s is None:
-        return [name, *[""] * len(_NUMBERS), noted]
+        return [name, *[""] * len(_NUMBERS), *beside, noted]
     return [
         name,
         units.precise(row.wall_s),
@@ -174,5 +186,6 @@ def _cells(panel: Panel, row: Row) -> list[str]:
         units.precise(row.first_call_s),
         units.size(memory_of(row)),
         units.share(row.limit_share),
+        *beside,
         noted,
     ]

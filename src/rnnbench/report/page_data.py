@@ -23,7 +23,8 @@ _PLAIN = (
     "system", "framework", "environment", "status", "reason", "wall_s", "wall_low_s", "wall_high_s", "elapsed_s",
     "batches", "sequences_per_s", "ratio", "ratio_low", "ratio_high", "best", "import_s", "build_s", "first_call_s",
     "warm_up_s", "compile_s", "limit_s", "limit_share", "parameter_count", "threads", "noisy", "stage", "log_tail",
-    "description", "seed_label",
+    "description", "seed_label", "operators", "host_share", "bottleneck", "new_batch_s", "new_batch", "new_length_s",
+    "new_length",
 )  # fmt: skip
 FIELDS = ("group", "counts", "memory_bytes", "command", "proof", "launches", *_PLAIN)
 

@@ -92,7 +92,7 @@ def _supports(manifest: Manifest, system: System) -> str:
         phases.setdefault(" · ".join(places), []).append(phase)
     parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
     tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
-    return "; ".join(parts + tools)
+    return "; ".join(parts + tools + (["also `elman-step`"] if system.one_step else []))
 
 
 def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device) -> list[Precision]:
@@ -104,6 +104,7 @@ def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device
                 gap.covers(system, workload, phase, device, precision, manifest.version) for gap in manifest.unsupported
             )
             for workload in CATALOG.values()
+            if not workload.one_step
         )
 
     return [precision for precision in system.precisions if possible(precision)]

@@ -8,6 +8,7 @@ from rnnbench.report import units
 from rnnbench.report.gpus import describe_gpus
 from rnnbench.report.lines import above_the_line, below_the_line
 from rnnbench.report.method import beside
+from rnnbench.report.profile_cells import PROFILE_LEGEND, profile_cells, was_profiled
 from rnnbench.report.table import RULE, Column, render
 from rnnbench.store.folder import Contents
 
@@ -22,6 +23,14 @@ COLUMNS = (
     Column("warm-up", right=True),
     Column("memory", right=True),
     Column("status"),
+)
+
+#: Stand before the status, where any row of the table was profiled.
+PROFILED = (
+    Column("operators", right=True),
+    Column("no operator", right=True),
+    Column("new batch size"),
+    Column("new length"),
 )
 
 LEGEND = """\
@@ -44,7 +53,8 @@ def show_run(contents: Contents, rows: Iterable[Row]) -> str:
         groups.setdefault(row.group, []).append(row)
     parts = [_header(contents)]
     parts += [_group(contents, key, group) for key, group in groups.items()]
-    parts.append(LEGEND)
+    profiled = any(was_profiled(row) for group in groups.values() for row in group)
+    parts.append(LEGEND + (PROFILE_LEGEND if profiled else ""))
     if contents.damaged:
         parts.append(
             "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {one}" for one in contents.damaged)
@@ -73,17 +83,19 @@ def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) 
     workload, phase, device, precision = key
     names = short_names(rows)
     good, below = above_the_line(rows), below_the_line(rows)
-    lines: list[list[str] | None] = [_cells(row, names[who(row)]) for row in good]
+    profiled = any(was_profiled(row) for row in rows)
+    lines: list[list[str] | None] = [_cells(row, names[who(row)], profiled) for row in good]
     if below:
         if good:
             lines.append(RULE)
-        lines += [_cells(row, names[who(row)]) for row in below]
+        lines += [_cells(row, names[who(row)], profiled) for row in below]
     shape = contents.run.workloads[workload]
     title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
-    return title + "\n" + render(COLUMNS, lines, indent="  ")
+    columns = (*COLUMNS[:-1], *PROFILED, COLUMNS[-1]) if profiled else COLUMNS
+    return title + "\n" + render(columns, lines, indent="  ")
 
 
-def _cells(row: Row, name: str) -> list[str]:
+def _cells(row: Row, name: str, profiled: bool) -> list[str]:
     status = row.status + ("~" if row.noisy else "")
     measured = row.wall_s is not None
     return [
@@ -96,5 +108,6 @@ def _cells(row: Row, name: str) -> list[str]:
         units.seconds(row.first_call_s),
         units.seconds(row.warm_up_s),
         units.size(row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes),
+        *(profile_cells(row) if profiled else ()),
         f"{status}: {row.reason}" if row.reason else status,
     ]

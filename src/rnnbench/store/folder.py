@@ -1,10 +1,12 @@
-"""The folder itself: `run.json`, the append-only `launches.jsonl`, and `logs/`."""
+"""The folder itself: `run.json`, the append-only `launches.jsonl` and `profiles.jsonl`, and `logs/`."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Record
 from rnnbench.errors import UserError
 from rnnbench.files import write_atomically
@@ -12,6 +14,7 @@ from rnnbench.store.run import SCHEMA, Run
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
+PROFILES_FILE = "profiles.jsonl"  # apart from what was timed
 LOGS = "logs"
 
 
@@ -20,6 +23,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     records: tuple[Record, ...]
+    profiles: tuple[ProfileRecord, ...] = ()
     damaged: tuple[str, ...] = ()  # `line 7: …`
 
 
@@ -41,9 +45,9 @@ def create_folder(folder: Path, run: Run) -> None:
     write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
 
 
-def append(folder: Path, record: Record) -> None:
+def append(folder: Path, record: Record | ProfileRecord) -> None:
     """One record, on disk before this returns. After a torn line a new one is begun, never glued to it."""
-    path = folder / RECORDS_FILE
+    path = folder / (PROFILES_FILE if isinstance(record, ProfileRecord) else RECORDS_FILE)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
@@ -81,14 +85,22 @@ def read_folder(folder: Path) -> Contents:
         run = msgspec.json.decode(raw, type=Run)
     except (msgspec.MsgspecError, ValueError) as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
-    decoder = msgspec.json.Decoder(Record)
-    records: list[Record] = []
+    records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record))
+    profiles: list[ProfileRecord] = []
+    if (folder / PROFILES_FILE).exists():
+        profiles, broken = _read_lines(folder / PROFILES_FILE, msgspec.json.Decoder(ProfileRecord))
+        damaged += [f"{PROFILES_FILE}, {one}" for one in broken]
+    return Contents(run=run, records=tuple(records), profiles=tuple(profiles), damaged=tuple(damaged))
+
+
+def _read_lines(path: Path, decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any], list[str]]:
+    """What could be read of the lines, and which could not."""
+    records: list[Any] = []
     damaged: list[str] = []
     try:
-        lines = (folder / RECORDS_FILE).read_bytes().split(b"\n")
+        lines = path.read_bytes().split(b"\n")
     except OSError as error:
-        lines = []
-        damaged.append(f"all lines: {error.strerror}")
+        return [], [f"all lines: {error.strerror}"]
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -96,4 +108,4 @@ def read_folder(folder: Path) -> Contents:
             records.append(decoder.decode(line))
         except (msgspec.MsgspecError, ValueError) as error:
             damaged.append(f"line {number}: {error}")
-    return Contents(run=run, records=tuple(records), damaged=tuple(damaged))
+    return records, damaged

@@ -36,3 +36,4 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, Environment]
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...] = ()
+    profile: bool = False  # each case is also profiled, after all have been timed

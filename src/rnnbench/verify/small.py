@@ -19,7 +19,9 @@ def small_version(workload: Workload) -> Workload:
     their small version, and what is proved of it.
     """
     sizes = {**_SIZES, "layers": min(workload.layers, _LAYERS)}
-    if workload.vocabulary:
+    if workload.one_step:
+        sizes = {"batch": 5, "features": 9, "hidden": 12}
+    elif workload.vocabulary:
         sizes |= {"vocabulary": 31, "classes": 31, "embedding": 9}
     else:
         sizes |= {"features": 9, "classes": min(workload.classes, 10)}

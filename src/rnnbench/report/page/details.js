@@ -33,6 +33,9 @@ function facts(row) {
   say("warm-up, of it compiling", known(row.warm_up_s) ? `${seconds(row.warm_up_s)}, ${seconds(row.compile_s)}` : "");
   say("peak memory", bytes(row.memory_bytes));
   say("limit", known(row.limit_s) ? `${seconds(row.limit_s)} a batch: this row reaches ${share(row.limit_share)} of it` : "");
+  say("bottleneck", row.bottleneck);
+  say("operators of a batch", known(row.operators) ? `${whole(row.operators)}; none runs in ${share(row.host_share)} of it` : "");
+  say("another batch size, length", known(row.new_batch_s) ? `${reshaped(row.new_batch_s, row.new_batch)}; ${reshaped(row.new_length_s, row.new_length)}` : "");
   say("parameters", known(row.parameter_count) ? row.parameter_count.toLocaleString("en") : "");
   say("environment", `${row.environment}: ${environmentOf(row)}`);
   say("in the seeds", row.seed_label);

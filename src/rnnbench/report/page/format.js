@@ -48,4 +48,5 @@ function bytes(value) {
 const times = (value) => (!known(value) ? NONE : `${fixed(value, value < 100 ? 2 : 0)}×`);
 const share = (value) => (!known(value) ? NONE : `${fixed(100 * value, value >= 0.0995 ? 0 : 1)} %`);
 const amount = (value) => (!known(value) ? NONE : figures(value));
+const whole = (value) => (!known(value) ? NONE : Math.round(value).toLocaleString("en"));
 const scientific = (value) => (known(value) ? value.toExponential(1) : "not finite");

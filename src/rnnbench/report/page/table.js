@@ -15,6 +15,10 @@ const COLUMNS = [
   { name: "compile", heading: "compiling", key: (row) => row.compile_s, cell: (row) => seconds(row.compile_s), class: "number" },
   { name: "memory", heading: "memory", key: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), class: "number" },
   { name: "limit", heading: "of limit", key: (row) => row.limit_share, cell: (row) => share(row.limit_share), class: "number" },
+  { name: "operators", heading: "operators", key: (row) => row.operators, cell: (row) => whole(row.operators), class: "number" },
+  { name: "host", heading: "no operator", key: (row) => row.host_share, cell: (row) => share(row.host_share), class: "number" },
+  { name: "new-batch", heading: "new batch size", key: (row) => row.new_batch_s, cell: (row) => reshaped(row.new_batch_s, row.new_batch), class: "number" },
+  { name: "new-length", heading: "new length", key: (row) => row.new_length_s, cell: (row) => reshaped(row.new_length_s, row.new_length), class: "number" },
   { name: "status", heading: "status", key: (row) => row.status, cell: statusCell, class: "status" },
 ];
 
@@ -36,6 +40,11 @@ function barCell(row) {
   return element("div", { class: "track", "aria-hidden": "true" },
     element("div", { class: "fill", style: `width:${part(row.wall_s)}` }),
     element("div", { class: "whisker", style: `left:${part(row.wall_low_s)};width:${part(row.wall_high_s - row.wall_low_s)}` }));
+}
+
+// What another shape costs at first, and what became of the program.
+function reshaped(cost, outcome) {
+  return known(cost) ? `${seconds(cost)}, ${outcome}` : NONE;
 }
 
 function statusCell(row) {

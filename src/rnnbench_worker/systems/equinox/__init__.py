@@ -3,10 +3,15 @@
 import equinox
 
 from rnnbench_worker.systems import jax as base
+from rnnbench_worker.systems.jax import graphs
+from rnnbench_worker.systems.jax.builds import builds
 from rnnbench_worker.systems.jax.executions import EXECUTIONS
+from rnnbench_worker.systems.jax.profiling import profiler
 from rnnbench_worker.systems.jax.stacks import LoopStack
 
 from .cell import EquinoxCell
+
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

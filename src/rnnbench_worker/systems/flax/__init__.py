@@ -3,8 +3,13 @@
 import flax
 
 from rnnbench_worker.systems import jax as base
+from rnnbench_worker.systems.jax import graphs
+from rnnbench_worker.systems.jax.builds import builds
+from rnnbench_worker.systems.jax.profiling import profiler
 
 from .stack import FlaxStack
+
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

@@ -1,5 +1,7 @@
 """A session of ONNX Runtime with the job's threads, device and precision; and what it says it then has."""
 
+import os
+
 import onnxruntime
 import torch
 
@@ -25,6 +27,9 @@ def open_session(model, job):
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     if job["flush_denormals"]:
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    if job["mode"] == "profile":
+        options.enable_profiling = True
+        options.profile_file_prefix = os.path.join(job["arrays"], "session")
     provider = PROVIDERS[job["device"]]
     # On by default: fp32 would not be fp32.
     choices = {"use_tf32": str(int(job["precision"] == "tf32"))} if job["device"] == "cuda" else {}

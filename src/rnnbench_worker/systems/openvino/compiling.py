@@ -32,6 +32,7 @@ def compile_model(model, job):
             "INFERENCE_PRECISION_HINT": precision,  # its own choice is bf16 wherever a CPU has it
             "ENABLE_CPU_PINNING": False,  # the process is pinned as a whole
             "CPU_DENORMALS_OPTIMIZATION": job["flush_denormals"],
+            "PERF_COUNT": job["mode"] == "profile",
         },
     )
     found = compiled.get_property("INFERENCE_PRECISION_HINT")

@@ -4,9 +4,14 @@ from collections import namedtuple
 
 import pytensor
 
+from .builds import builds
+from .graph import graphs
+from .profiling import profiler
 from .program import PyTensorProgram
 from .settings import apply_settings, describe_c, describe_jax, describe_numba
 from .through_jax import JaxBackedProgram
+
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 Backend = namedtuple("Backend", "mode program describe")
 

@@ -1,14 +1,19 @@
 """PyTorch: a stack per granularity, an execution wrapped round any of them."""
 
+from .builds import builds
 from .cudagraph import GraphProgram
+from .elman import build_step
 from .executions import EXECUTIONS, direction_for
+from .graph import graphs
 from .limit import rates
 from .network import Network, assign
+from .profiling import profiler
 from .program import TorchProgram
 from .settings import apply_settings, describe_device
 from .stacks import LoopStack, VendorStack
+from .story import story
 
-__all__ = ["build", "describe", "rates"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
 
 def describe(job):
@@ -18,6 +23,8 @@ def describe(job):
 
 def build(job, parameters):
     workload, execution = job["workload"], job["execution"]
+    if workload["loss"] == "sum":
+        return build_step(job, parameters, EXECUTIONS[execution])
     if job["granularity"] == "stack":
         stack = VendorStack(workload)
     else:

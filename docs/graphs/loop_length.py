@@ -1,0 +1,1 @@
+../../src/rnnbench_worker/systems/pytorch/programs/loop_length.py

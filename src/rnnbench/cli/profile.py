@@ -1,0 +1,164 @@
+"""`rnnbench profile`: why rows are slow."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rnnbench.cli.options import (
+    DeviceOption,
+    Phases,
+    Precisions,
+    Seed,
+    Systems,
+    Threads,
+    Versions,
+    WorkloadFile,
+    Workloads,
+)
+
+if TYPE_CHECKING:
+    from rnnbench.profile.session import Part
+
+FORMATS = ("text", "md", "json")
+
+
+def profile(
+    select: Systems = None,
+    workload: Workloads = None,
+    workloads_from: WorkloadFile = None,
+    phase: Phases = None,
+    device: DeviceOption = "auto",
+    precision: Precisions = None,
+    versions: Versions = "",
+    small: Annotated[bool, typer.Option("--small", help="On the small versions that `verify` takes.")] = False,
+    only: Annotated[
+        str, typer.Option(metavar="PART", help="operators: the profiler alone. shapes: new shapes alone.")
+    ] = "",
+    limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Per launch, compiling included. Default: 300.")
+    ] = None,
+    threads: Threads = 0,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where to save. Default: profiles/<date and time>.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Go on with one, or profile the cases of a run.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: try what failed again.")] = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="What is printed: text, md or json.")
+    ] = "text",
+) -> None:
+    """Say why rows are slow: operators of a batch, where its time goes, and what a new shape costs.
+
+    Two launches a case, and none of them is a measurement. One runs a few batches under the framework's own
+    profiler: operators or kernels of a batch, time in which none runs, the bottleneck in one sentence, a trace that
+    https://ui.perfetto.dev opens. The other gives a warm program another batch size and another length, and says
+    what was built again and how long that took. What has ended is kept when you press Ctrl-C.
+
+    \b
+    Examples:
+      rnnbench profile pytorch/fine/eager -w ptb-lm --phase train
+      rnnbench profile '*' -w ptb-lm --format md --out profiles/ptb-lm
+      rnnbench profile '*/graph*' -w ce-short --only shapes --small
+      rnnbench profile --resume profiles/ptb-lm
+    """
+    from rnnbench.cli.options import at_least, one_of
+    from rnnbench.errors import UserError
+    from rnnbench.profile.session import PARTS
+
+    one_of(form, FORMATS, "format")
+    parts = [part for part in PARTS if part == one_of(only, PARTS, "part")] if only else list(PARTS)
+    if limit is not None:
+        at_least(limit, 1, "--limit")
+    if resume is not None:
+        if select or workload or workloads_from or phase or precision or versions or small or out:
+            raise UserError("--resume profiles what its folder has", "give it with no selection")
+        from rnnbench.cli.progress import Progress
+        from rnnbench.launch.runner import require_frameworks, require_unchanged
+        from rnnbench.store.folder import read_folder
+
+        with Progress() as progress:
+            run = read_folder(resume).run
+            require_frameworks(run)
+            require_unchanged(run, progress)
+        _profile(resume, parts, form, retry_failed, limit)
+        return
+    if retry_failed:
+        raise UserError("--retry-failed goes with --resume", "give the folder to go on with")
+    seconds = 300.0 if limit is None else limit
+    folder = _begin(
+        select, workload, workloads_from, phase, device, precision, versions, small, seconds, threads, seed, out
+    )
+    _profile(folder, parts, form)
+
+
+def _begin(
+    select: list[str] | None,
+    workload: list[str] | None,
+    workloads_from: Path | None,
+    phase: list[str] | None,
+    device: str,
+    precision: list[str] | None,
+    versions: str,
+    small: bool,
+    limit: float,
+    threads: int,
+    seed: int,
+    out: Path | None,
+) -> Path:
+    """The folder of a run whose cases are only profiled."""
+    from datetime import datetime
+
+    import msgspec
+
+    from rnnbench.cli.options import read_selection, read_workloads
+    from rnnbench.cli.progress import Progress
+    from rnnbench.launch.runner import begin_run
+    from rnnbench.method import make_method
+    from rnnbench.plan import make_plan
+    from rnnbench.verify.small import small_version
+
+    method = make_method(limit_seconds=limit, threads=threads, seed=seed, verify=False)
+    workloads = read_workloads(workload, workloads_from)
+    selection = read_selection(select, workloads, phase, device, precision, versions)
+    if small:
+        chosen = make_plan(selection).workloads.values()
+        reduced = {one.name: one for one in map(small_version, chosen)}
+        selection = msgspec.structs.replace(selection, workloads=tuple(reduced.values()))
+    folder = out or Path("profiles") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    with Progress() as progress:
+        begin_run(make_plan(selection), method, folder, progress, command=sys.argv[1:], profile=True)
+    return folder
+
+
+def _profile(
+    folder: Path, parts: "list[Part]", form: str, retry_failed: bool = False, limit_seconds: float | None = None
+) -> None:
+    from rnnbench.cli.progress import Progress
+    from rnnbench.files import write_atomically
+    from rnnbench.profile.session import profile_run
+    from rnnbench.report.profiles import encode, profiles_as_markdown, show_profiles
+    from rnnbench.store.folder import read_folder
+
+    interrupted = False
+    try:
+        with Progress() as progress:
+            profile_run(folder, progress, parts=parts, retry_failed=retry_failed, limit_seconds=limit_seconds)
+    except KeyboardInterrupt:
+        interrupted = True
+    contents = read_folder(folder)
+    markdown = profiles_as_markdown(contents)
+    write_atomically(folder / "profile.md", markdown.encode())
+    shown = {"text": show_profiles, "md": lambda contents: markdown, "json": encode}[form]
+    typer.echo(shown(contents))
+    for line in contents.damaged:
+        typer.echo(f"rnnbench: {line}: skipped", err=True)
+    if interrupted:
+        typer.echo(f"\ninterrupted; what has ended is in {folder}. Go on with:", err=True)
+        typer.echo(f"  rnnbench profile --resume {folder}", err=True)
+        raise typer.Exit(130)
+    typer.echo(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)

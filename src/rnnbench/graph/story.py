@@ -1,0 +1,158 @@
+"""Seed 003's six statements as a page: beside a graph that grows with them, one that is there before them.
+
+Everything on it comes from the frameworks: each tells its own part in a worker, and is believed only if its loss
+and gradients are the reference's. Text is escaped by Jinja2, drawings by `svg.py`; a content security policy
+allows the page's own script and nothing else.
+"""
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib.resources import files
+
+import msgspec
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+
+from rnnbench import __version__
+from rnnbench.domain.case import Method
+from rnnbench.domain.catalog import CATALOG
+from rnnbench.errors import UserError
+from rnnbench.graph import svg
+from rnnbench.graph.model import Graph
+from rnnbench.graph.take import ask
+from rnnbench.launch.events import Hello
+from rnnbench.launch.launcher import judge
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import prepare
+from rnnbench.plan import Plan, Selection, make_plan
+from rnnbench.reference.inputs import make_batches, make_parameters
+from rnnbench.reference.network import loss_and_gradients
+from rnnbench.verify.compare import TOLERANCES, relative_error
+
+WORKLOAD = CATALOG["elman-step"]
+SYSTEMS = (
+    "pytorch/fine/eager",
+    "tensorflow/fine/eager",
+    "tensorflow/fine/graph",
+    "pytorch/fine/script",
+    "pytorch/fine/trace",
+    "jax/fine/jit-unrolled",
+)
+
+
+class Program(msgspec.Struct):
+    """A small program beside the story: its source, and what it said when it was run."""
+
+    title: str
+    source: str
+    said: list[str]
+
+
+class Part(msgspec.Struct, kw_only=True):
+    """What one system tells; the fields are those of the worker's `Story`."""
+
+    title: str
+    graph: Graph
+    code: list[str]
+    born: list[int]
+    of: list[int]
+    values: list[str]
+    backward: list[int]
+    notes: dict[str, str]
+    loss: float
+    gradients: dict[str, list[list[float]]]
+    programs: list[Program] = []
+    system: str = ""
+    versions: dict[str, str] = {}
+
+    @property
+    def stands(self) -> bool:
+        """Whether its graph is there before the first statement runs."""
+        return all(statement == 0 for statement in self.born)
+
+    def nodes_after(self, statement: int) -> int:
+        return sum(born <= statement for born in self.born)
+
+
+def make_story(method: Method, listener: Listener) -> bytes:
+    selection = Selection(systems=SYSTEMS, workloads=(WORKLOAD,), phases=("train",), device="cpu")
+    plan = make_plan(selection)
+    parts, missing = collect(plan, method, listener)
+    if not parts:
+        raise UserError("no framework could tell its part", "; ".join(missing))
+    return as_page(parts, missing)
+
+
+def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[Part], list[str]]:
+    """The parts in the order of the page, and why others are missing."""
+    ready = prepare(plan, listener)
+    cases = {case.system: case for case in ready.cases}
+    parts: list[Part] = []
+    missing = [f"{left.case.system}: {left.reason}" for left in ready.left_out]
+    for name in SYSTEMS:
+        if name not in cases:
+            continue
+        ending, content = ask(plan, ready, cases[name], method, "story")
+        outcome, reason = judge(cases[name], method.threads, ending)
+        if outcome == "ok":
+            part = msgspec.json.decode(content, type=Part)
+            part.system = name
+            part.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
+            reason = disagreement(part, method.seed)
+        if reason:
+            missing.append(f"{name}: {reason}")
+        else:
+            parts.append(part)
+        listener.note(f"{name}: {reason or 'told, its loss and gradients verified'} ({ending.seconds:.1f} s)")
+    return parts, missing
+
+
+def disagreement(part: Part, seed: int = 0) -> str:
+    """How its numbers differ from the reference's; empty when they do not."""
+    batch = make_batches(WORKLOAD, 1, seed)[0]
+    loss, gradients = loss_and_gradients(WORKLOAD, make_parameters(WORKLOAD, seed), batch)
+    pairs = {"loss": (np.asarray(part.loss), np.asarray(loss))}
+    pairs |= {name: (np.asarray(part.gradients.get(name, [])), value) for name, value in gradients.items()}
+    for name, (found, expected) in pairs.items():
+        error = relative_error(found, expected)
+        if error is None or error > TOLERANCES["fp32"]:
+            return f"wrong: {name} is not the reference's"
+    return ""
+
+
+def as_page(parts: list[Part], missing: list[str]) -> bytes:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    script = _read("story.js")
+    told = [
+        {name: getattr(part, name) for name in ("born", "of", "backward", "values", "notes")}
+        | {"operators": part.graph.operators, "names": part.graph.names, "stands": part.stands}
+        for part in parts
+    ]
+    page = environment.from_string(_read("template.html")).render(
+        parts=parts,
+        drawings=[_drawing(number, part) for number, part in enumerate(parts)],
+        missing=missing,
+        programs=[program for part in parts for program in part.programs],
+        version=__version__,
+        style=svg.STYLE + _read("style.css"),
+        marker=svg.MARKER,
+        script=script,
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        # Inside a script element only `</` could end it.
+        data=json.dumps(told, ensure_ascii=False).replace("</", "<\\/"),
+    )
+    return page.encode()
+
+
+def _drawing(number: int, part: Part) -> str:
+    body, width, height = svg.draw(part.graph, f"part{number}-")
+    size = f'viewBox="-2 0 {width + 4:.0f} {height:.0f}" width="{width + 4:.0f}" height="{height:.0f}"'
+    size += f' style="--own:{width + 4:.0f}px"'  # a narrow window may shrink it, but not beyond reading
+    label = escape(f"{part.title}: {part.graph.form}")
+    return f'<svg class="graph" {size} role="img" aria-label="{label}">{body}</svg>'
+
+
+def _read(name: str) -> str:
+    return files("rnnbench.graph").joinpath("page", name).read_text(encoding="utf-8")

@@ -1,0 +1,149 @@
+"""Profiles as text, Markdown and JSON: a table for each workload, device and precision, a sentence for each row."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from rnnbench.domain.profile import Reshape
+from rnnbench.profile.found import Profiled, find_profiled
+from rnnbench.report import units
+from rnnbench.report.markdown_text import code, plain, table
+from rnnbench.report.table import Column, render
+from rnnbench.store.folder import Contents
+
+HEADINGS = (
+    "system", "phase", "operators", "batch", "host", "busy", "no operator", "bottleneck", "new batch size",
+    "new length",
+)  # fmt: skip
+_NUMBERS = (2, 3, 4, 5, 6)
+
+LEGEND = """\
+operators   of one batch, by the framework's own profiler: those that call no other; on a GPU its kernels and copies
+batch       time of one batch in the same process without the profiler; not a measurement, see `rnnbench run`
+host        how long the host takes to say what a batch is made of; on a CPU nearly all of it
+busy        how long at least one of these operators runs
+no operator the share of a batch in which none does: interpreter, dispatch, bookkeeping; on a GPU the device waits
+bottleneck  what takes at least half of a batch; - where nothing does
+new …       the first call with one sequence or one step more, beyond a warm one. kept: nothing was built. rebuilt: the
+            framework counted that it built again. uncounted: it ran, and nobody counts. anew: the program refused
+            the shape or computed something else, so a new one was built"""
+
+
+def show_profiles(contents: Contents) -> str:
+    """The tables, what each row waits for, and the most expensive operators where there are few rows."""
+    groups = _groups(contents)
+    columns = [Column(heading, right=number in _NUMBERS) for number, heading in enumerate(HEADINGS)]
+    parts = []
+    for title, rows in groups:
+        parts.append(title + "\n" + render(columns, [_cells(one, rows, str) for one in rows], indent="  "))
+        parts.append("\n".join(f"{one.case.system} {one.case.phase}: {_sentence(one)}" for one in rows))
+        parts += [_details(one) for one in rows if one.counted] if len(rows) <= FEW else []
+    return "\n\n".join([*parts, LEGEND]) if parts else "no case has been profiled"
+
+
+FEW = 2  # rows that are also shown operator by operator
+
+
+def profiles_as_markdown(contents: Contents) -> str:
+    run = contents.run
+    method = run.method
+    parts = [
+        f"{plain(run.machine.cpu)}, {run.machine.cores} cores; {method.threads} threads; rnnbench "
+        f"{plain(run.tool.version)} {plain(run.tool.revision)}, {plain(run.created)}; at most "
+        f"{method.limit_seconds:.0f} s a launch."
+    ]
+    for title, rows in _groups(contents):
+        parts += [f"## {plain(title)}", table(HEADINGS, [_cells(one, rows, code) for one in rows], right=_NUMBERS)]
+        parts.append("\n".join(f"- {code(one.case.system)} {one.case.phase}: {plain(_sentence(one))}" for one in rows))
+    parts.append("\n".join(["``` text", LEGEND, "```"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def profiles_as_fields(contents: Contents) -> list[dict[str, Any]]:
+    """Every record with what is derived from it."""
+    found = find_profiled(contents.profiles)
+    return [
+        {
+            "case": one.case,
+            "profile": one.profile,
+            "host_share": one.counted.host_share if one.counted else None,
+            "bottleneck": one.bottleneck,
+            "retrace": one.retrace,
+            "new_batch_s": one.new_batch.cost_s if one.new_batch else None,
+            "new_length_s": one.new_length.cost_s if one.new_length else None,
+        }
+        for one in found.values()
+    ]
+
+
+def _groups(contents: Contents) -> list[tuple[str, list[Profiled]]]:
+    """In the order of the plan."""
+    found = find_profiled(contents.profiles)
+    groups: dict[tuple[str, str, str], list[Profiled]] = {}
+    for case in contents.run.cases:
+        if case.key in found:
+            groups.setdefault((case.workload, case.device, case.precision), []).append(found[case.key])
+    return [(" · ".join(key), rows) for key, rows in groups.items()]
+
+
+def _cells(one: Profiled, group: list[Profiled], name: Callable[[str], str]) -> list[str]:
+    case = one.case
+    several = len({other.case.environment for other in group if other.case.system == case.system}) > 1
+    shown = f"{case.system} ({case.environment})" if several else case.system
+    profile = one.counted
+    counts = ["–"] * 6
+    if profile is not None:
+        counts = [
+            f"{profile.count:,.0f}",
+            units.seconds(profile.wall_s),
+            units.seconds(profile.host_s),
+            units.seconds(profile.busy_s),
+            units.share(profile.host_share),
+            one.bottleneck.name or "-" if one.bottleneck else "–",
+        ]
+    elif one.profile is not None:
+        counts[-1] = {"none": "no profiler"}.get(one.profile.outcome, one.profile.outcome)
+    ended = one.retrace.outcome if one.retrace and one.retrace.outcome != "ok" else "–"
+    return [name(shown), case.phase, *counts, *(reshape(new, ended) for new in (one.new_batch, one.new_length))]
+
+
+def reshape(new: Reshape | None, otherwise: str = "–") -> str:
+    """`3.36 s, rebuilt`."""
+    return f"{units.seconds(new.cost_s)}, {new.outcome}" if new else otherwise
+
+
+def _sentence(one: Profiled) -> str:
+    parts = []
+    if one.bottleneck is not None:
+        parts.append(str(one.bottleneck))
+    elif one.profile is not None:
+        parts.append(f"{'no profiler' if one.profile.outcome == 'none' else one.profile.outcome}: {one.profile.reason}")
+    for what, new in (("a new batch size", one.new_batch), ("a new length", one.new_length)):
+        if new is not None and new.reason:
+            parts.append(f"{what} needs a new program ({new.reason})")
+    if one.retrace is not None and one.retrace.outcome != "ok":
+        parts.append(f"new shapes: {one.retrace.reason}")
+    return "; ".join(parts)
+
+
+def _details(one: Profiled) -> str:
+    profile = one.counted
+    assert profile is not None
+    rows: Sequence[Sequence[str]] = [
+        [each.name[:90], f"{each.count:,.0f}", units.seconds(each.seconds), units.share(each.seconds / profile.wall_s)]
+        for each in profile.top
+    ]
+    columns = [
+        Column("operator"),
+        Column("a batch", right=True),
+        Column("time", right=True),
+        Column("of it", right=True),
+    ]
+    slower = f"the profiler made the batch {profile.profiled_s / profile.wall_s:.1f} times as long"
+    trace = f"\ntrace for ui.perfetto.dev: {profile.trace}" if profile.trace else "\nthis profiler writes no trace"
+    return f"{one.case.system} {one.case.phase}; {slower}\n{render(columns, rows, indent='  ')}{trace}"
+
+
+def encode(contents: Contents) -> str:
+    return msgspec.json.format(msgspec.json.encode(profiles_as_fields(contents)), indent=2).decode()

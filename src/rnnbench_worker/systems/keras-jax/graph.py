@@ -1,0 +1,16 @@
+"""Keras on JAX builds JAX's graphs: of the function that `fit` or `predict` calls."""
+
+import jax
+
+from rnnbench_worker.systems.jax.graph import record_operators, traced_graphs
+
+
+def graphs(job, make):
+    program, fed = make()
+    train = job["phase"] == "train"
+    if job["execution"].startswith("eager"):
+        return [record_operators(lambda: (program.train if train else program.forward)(fed))]
+    function = program._model.train_function if train else program._model.predict_function
+    data = fed if train else fed[:1]
+    # Keras jits inside its function, which takes an iterator: seen from outside it is one call.
+    return traced_graphs(jax.jit(lambda state: function(state, iter([data]))).trace(program._take_state()))

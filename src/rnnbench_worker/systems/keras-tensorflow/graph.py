@@ -1,0 +1,24 @@
+"""Keras on TensorFlow builds TensorFlow's graphs: of the tf.function inside what `fit` or `predict` calls."""
+
+from rnnbench_worker.systems.tensorflow.graph import function_graphs
+
+
+def graphs(job, make):
+    program, fed = make()
+    train = job["phase"] == "train"
+    function = program._model.train_function if train else program._model.predict_function
+    data = fed if train else fed[:1]
+    if job["execution"].startswith("eager"):
+        return function_graphs(function, ([data],), xla=False)
+    (program.train if train else program.forward)(fed)
+    (traced,) = [one for one in functions_in(function) if one.experimental_get_tracing_count()]
+    return function_graphs(traced, (data,), job["execution"].startswith("xla"))
+
+
+def functions_in(function, depth=4):
+    """Every tf.function that a Python function has in its closure, or is."""
+    if hasattr(function, "experimental_get_tracing_count"):
+        return [function]
+    cells = getattr(function, "__closure__", None) or ()
+    inside = [cell.cell_contents for cell in cells] if depth else []
+    return [found for one in inside if callable(one) for found in functions_in(one, depth - 1)]

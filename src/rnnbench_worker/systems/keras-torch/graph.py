@@ -1,0 +1,10 @@
+"""Keras on PyTorch builds PyTorch's graphs."""
+
+from rnnbench_worker.systems.pytorch.graph import told, watching
+
+
+def graphs(job, make):
+    with watching() as seen:
+        program, fed = make()
+        (program.train if job["phase"] == "train" else program.forward)(fed)
+    return told(seen)
