@@ -5,11 +5,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: help setup bench test lint perf clean
+.PHONY: help setup bench test test-historic lint perf clean
 
 help:
 	@echo "make bench   compare the headline systems on this machine (under 10 minutes on 2 cores)"
-	@echo "make test    lint, types and all tests"
+	@echo "make test    lint, types and all tests but those of old frameworks"
+	@echo "make test-historic   old frameworks in old interpreters (3.6 to 3.10), where there are any"
 	@echo "make setup   only make .venv with rnnbench in it"
 	@echo "make perf    how fast the tool itself is"
 	@echo "make clean   remove .venv (environments stay in the cache: rnnbench env list)"
@@ -26,7 +27,10 @@ bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not historic"
+
+test-historic: setup
+	$(BIN)/python -m pytest -m historic
 
 lint: setup
 	$(BIN)/ruff check .

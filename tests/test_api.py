@@ -48,8 +48,8 @@ print(json.dumps({name: callable(getattr(rnnbench, name)) for name in rnnbench._
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) == dict.fromkeys(
         [
-            *("Results", "analyse_runs", "check_run", "compare_runs", "join_plans"),
-            *("load_run", "make_plan", "run_plan", "verify_plan"),
+            *("Results", "analyse_runs", "check_run", "compare_runs", "join_plans", "load_run", "make_plan"),
+            *("run_plan", "verify_plan", "version_history"),
         ],
         True,
     )

@@ -76,6 +76,15 @@ def test_an_environment_is_created_once_and_reused(world: World, monkeypatch: py
     assert list_environments() == [environment]
 
 
+def test_newer_tools_are_installed_before_the_framework(quick: World) -> None:
+    quick.manifest(python="==3.99", tooling=["newer-tool==2.0"], constraints=["newer-tool==1.0"])
+    quick.wheel("newer-tool", "2.0")
+    lines: list[str] = []
+    environment = create(parse_spec("toy"), lines.append)
+    assert environment.distributions["newer-tool"] == "2.0"
+    assert lines.index("updating newer-tool==2.0 …") < lines.index("installing toy-lib==1.0, numpy …")
+
+
 def test_an_interrupt_leaves_nothing_behind(quick: World) -> None:
     def interrupt(line: str) -> None:
         if line.startswith("  Processing"):  # pip is at work

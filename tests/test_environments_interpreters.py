@@ -90,6 +90,12 @@ def test_without_an_interpreter_it_says_what_to_do(world: World) -> None:
         assert command in caught.value.hint
 
 
+def test_what_stands_in_a_runs_tables_names_a_command(world: World) -> None:
+    with pytest.raises(UserError, match=r"^no interpreter: .*`pyenv install 3\.6` provides one") as caught:
+        choose_interpreter("==3.6")
+    assert "uv python" not in caught.value.hint  # uv has none that old
+
+
 def test_an_inspection_lists_what_is_installed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = world.brought(Toy_Lib="1.0+cpu")
     monkeypatch.setenv("PYTHONHOME", "/nonsense")

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from environments_world import World
 from rnnbench.cli.env import app
 from rnnbench.environments import registry
-from rnnbench.environments.create import SPEC
 from rnnbench.environments.doctor import Finding, diagnose
 from rnnbench.environments.environment import Environment, describe
 from rnnbench.environments.inspect import Inspection, inspect_python
 from rnnbench.environments.lock import locked
 from rnnbench.environments.marker import lock_of, write_marker
+from rnnbench.environments.moved_on import SPEC
 from rnnbench.environments.registry import half_environments, list_environments, remove, resolve, use, used
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
@@ -194,7 +194,7 @@ def test_the_doctor_looks_at_manifests_and_tools(world: World, monkeypatch: pyte
     created(world)
     world.manifest(python="==3.98", tools=["no-such-compiler|nor-this"], constraints=["numpy<10"])
     said = [finding.what for finding in found("warning")]
-    assert any("Toy: no Python ==3.98" in what for what in said)
+    assert any("Toy: no interpreter: no Python ==3.98" in what for what in said)
     assert any("no-such-compiler or nor-this is not on PATH" in what for what in said)
     assert any("toy-1.0 was created from another manifest" in what for what in said)
 

@@ -5,6 +5,7 @@ import pytest
 
 import rnnbench
 from made_up import make_system
+from rnnbench import manifests
 from rnnbench import plan as planning
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.system import Unsupported, satisfies, version_key
@@ -236,6 +237,36 @@ def test_two_spellings_of_a_version_are_one_environment(toy):
 def test_a_version_that_is_none_is_refused(toy):
     with pytest.raises(UserError, match="'latest' in 'toy==latest' is no version"):
         select("toy/fine/eager", versions=("latest",))
+
+
+def test_a_version_that_no_requirement_covers_is_refused_with_those_that_are(toy):
+    text = (toy / "manifest.toml").read_text()
+    (toy / "manifest.toml").write_text(text.replace('python = ">=3.11"', 'versions = ">=1.2"\npython = ">=3.11"'))
+    manifests._read_all.cache_clear()
+    with pytest.raises(UserError, match=r"not known what Toy 0\.4\.0 needs") as caught:
+        select("toy/fine/eager", versions=("0.4.0",))
+    assert ">=1.2" in caught.value.hint
+
+
+def test_a_version_may_be_for_one_framework_of_several(toy):
+    plan = select("toy/fine/eager", "pytorch/stack/eager", versions=("toy==1.3", "toy==1.6"))
+    assert {case.environment.partition("-")[0] for case in plan.cases} == {"toy", "pytorch"}
+    assert {case.environment for case in plan.cases if case.framework == "toy"} == {"toy-1.3", "toy-1.6"}
+    with pytest.raises(UserError, match="none of its systems is chosen"):
+        select("toy/fine/eager", versions=("pytorch==1.0.0",))
+
+
+def test_without_an_interpreter_rows_are_left_out_with_what_would_provide_one(toy):
+    text = (toy / "manifest.toml").read_text()
+    old = '[[requirements]]\nversions = "<1.4"\npython = "==3.97"\ncpu = ["toy-lib=={version}", "numpy"]\n\n'
+    (toy / "manifest.toml").write_text(text.replace("[[requirements]]", old + "[[requirements]]", 1))
+    manifests._read_all.cache_clear()
+    plan = select("toy/fine/*", phases=("forward",), versions=("1.3", "1.6"))
+    assert {case.environment for case in plan.cases} == {"toy-1.6"}
+    found = {left.case.system: left.reason for left in plan.left_out}
+    assert found["toy/fine/script"] == "scripts came with 1.4"  # what a version cannot do at all goes first
+    assert found["toy/fine/eager"].startswith("no interpreter: no Python ==3.97")
+    assert "pyenv install" in found["toy/fine/eager"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import rnnbench
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.verify.small import small_version
-from systems_helpers import not_verified, together, verdicts
+from systems_helpers import not_verified, verdicts
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -35,14 +35,14 @@ def test_long_and_short_sequences_are_proved_on_the_same_small_network():
 
 def test_every_eager_scripted_and_traced_system_is_right_on_every_workload(pytorch):
     shallow = plan(["pytorch/fine/trace"], [*ONE_LAYER_BOTH_WAYS, "ptb-lm", "ce-short"])
-    found = verdicts(together(shallow, plan(QUICKLY_COMPILED, WORKLOADS)))
+    found = verdicts(rnnbench.join_plans(shallow, plan(QUICKLY_COMPILED, WORKLOADS)))
     assert len(found) == 9 * 4 * 2
     assert not_verified(found) == []
 
 
 def test_compiled_systems_are_right_on_one_layer_and_on_several_both_ways(pytorch):
     found = verdicts(
-        together(
+        rnnbench.join_plans(
             plan(["pytorch/packed/compile"], [ONE_LAYER_BOTH_WAYS[1], "ce-short"]),
             plan(["pytorch/packed/compile-cell"], ["bi-ctc-long", "ce-short"]),
             plan(["pytorch/fine/compile-cell"], ["ce-short"]),

@@ -7,7 +7,7 @@ import pytest
 import rnnbench
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import parameter_count
-from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, together, verdicts
+from systems_helpers import LANGUAGE, SPEECH, job_for, not_verified, run_snippet, verdicts
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def tensorflow(environment_of):
 
 def test_every_system_is_verified_on_words_and_each_way_of_looping_on_speech(tensorflow):
     loops = ["packed/eager", "packed/graph", "packed/xla-while", "cell/graph-while", "layer/graph"]
-    plan = together(
+    plan = rnnbench.join_plans(
         rnnbench.make_plan(ON_CPU, [LANGUAGE], device="cpu"),
         rnnbench.make_plan([f"tensorflow/{system}" for system in loops], [SPEECH], device="cpu"),
     )

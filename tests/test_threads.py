@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import rnnbench
+from historic_helpers import HISTORIC
 from rnnbench.launch import worker
 from rnnbench.launch.events import Hello, Samples, Warm
 from rnnbench.machine import allowed_cpus
@@ -31,6 +32,9 @@ CHOSEN = {
     "pytorch": "pytorch/packed/eager",
     "tensorflow": "tensorflow/fine/graph",
 }
+
+#: The others are in test_historic_frameworks.py.
+LIVING = [framework for framework in manifests() if framework not in HISTORIC]
 
 
 def wanted_seconds(process):
@@ -55,9 +59,9 @@ class Meter:
         return (wanted_seconds(self._process) - wanted) / (time.monotonic() - began)
 
 
-def measure(environment, framework, place, *, threads, pinned):
+def measure(environment, framework, place, *, threads, pinned, phases=("forward", "train")):
     """(threads as the framework says, threads that want to compute while it is being sampled)"""
-    plan = rnnbench.make_plan([CHOSEN.get(framework, f"{framework}/*")], [WORKLOAD], device="cpu")
+    plan = rnnbench.make_plan([CHOSEN.get(framework, f"{framework}/*")], [WORKLOAD], device="cpu", phases=phases)
     case = [case for case in plan.cases if case.system == plan.cases[0].system][-1]  # training, where it can
     job = job_for(case.system, WORKLOAD, place, phase=case.phase, threads=threads)
     job["cpus"] = job["cpus"] if pinned else ()
@@ -80,7 +84,7 @@ def measure(environment, framework, place, *, threads, pinned):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("framework", manifests())
+@pytest.mark.parametrize("framework", LIVING)
 def test_with_one_thread_no_second_one_computes(framework, environment_of, tmp_path):
     # Not pinned: on one processor it would look like one thread even if there were more.
     said, found = measure(environment_of(framework), framework, tmp_path, threads=1, pinned=False)
@@ -90,7 +94,7 @@ def test_with_one_thread_no_second_one_computes(framework, environment_of, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="needs two processors")
-@pytest.mark.parametrize("framework", manifests())
+@pytest.mark.parametrize("framework", LIVING)
 def test_with_two_threads_it_says_so_and_both_compute(framework, environment_of, tmp_path):
     said, found = measure(environment_of(framework), framework, tmp_path, threads=2, pinned=True)
     assert said == 2

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         make_plan,
         run_plan,
         verify_plan,
+        version_history,
     )
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "make_plan",
     "run_plan",
     "verify_plan",
+    "version_history",
 ]
 
 

@@ -11,7 +11,8 @@ from rnnbench.analysis import check, compare
 from rnnbench.analysis.analyse import Analysis, analyse
 from rnnbench.analysis.check import Finding
 from rnnbench.analysis.compare import THRESHOLD, Comparison
-from rnnbench.analysis.differences import CROSSABLE
+from rnnbench.analysis.differences import CROSSABLE, Kind
+from rnnbench.analysis.history import Line, make_history
 from rnnbench.analysis.rows import Row, make_rows
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
@@ -86,16 +87,28 @@ def load_run(folder: str | Path) -> Results:
 
 def compare_runs(a: Results, b: Results, *, across: Collection[str] = (), threshold: float = THRESHOLD) -> Comparison:
     """Run B beside run A, case by case. `across` names what may differ because it is what is compared."""
-    unknown = sorted(set(across) - set(CROSSABLE))
-    if unknown:
-        raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")
-    kinds = [kind for kind in CROSSABLE if kind in across]
-    return compare.compare_runs(a.contents, b.contents, across=kinds, threshold=threshold)
+    return compare.compare_runs(a.contents, b.contents, across=_kinds(across), threshold=threshold)
 
 
 def analyse_runs(*results: Results) -> Analysis:
     """What one or several runs say: gaps, what is won back, break-even, limits, sentences, the seed's claims."""
     return analyse([one.contents for one in results])
+
+
+def version_history(
+    *results: Results, systems: Sequence[str] = (), workloads: Collection[str] = (), across: Collection[str] = ()
+) -> tuple[Line, ...]:
+    """Systems over the versions of their framework, from old to new, each relative to the newest verified one."""
+    names = [f"run {number}" for number in range(1, len(results) + 1)]
+    contents = [one.contents for one in results]
+    return make_history(names, contents, systems=systems, workloads=workloads, across=_kinds(across))
+
+
+def _kinds(across: Collection[str]) -> list[Kind]:
+    unknown = sorted(set(across) - set(CROSSABLE))
+    if unknown:
+        raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")
+    return [kind for kind in CROSSABLE if kind in across]
 
 
 def check_run(results: Results) -> list[Finding]:

@@ -1,7 +1,9 @@
 """From a selection to ordered cases, with a reason for each combination that is left out."""
 
 import shutil
+from collections.abc import Collection
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,6 +11,7 @@ from rnnbench.domain.case import Case, LeftOut
 from rnnbench.domain.catalog import CATALOG, nearest, parse_workload
 from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
 from rnnbench.domain.workload import Phase, Workload
+from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import EnvironmentSpec, parse_spec
 from rnnbench.errors import UserError
@@ -30,7 +33,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[Phase, ...] = PHASES
     device: str = "auto"
     precisions: tuple[Precision, ...] = ("fp32",)
-    versions: tuple[str, ...] = ()  # of the framework; empty: the manifest's
+    versions: tuple[str, ...] = ()  # `2.13.0`, or `pytorch==2.13.0` for that framework alone; empty: the manifests'
     headline: bool = False  # only the systems of the quick comparison
 
 
@@ -42,6 +45,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload]
     systems: dict[str, System]
     specs: dict[str, EnvironmentSpec]  # by environment id
+
+
+class _Place(NamedTuple):
+    """Where a framework's rows would run."""
+
+    environment: str
+    version: str
+    lacking: str  # why no environment can be made; empty when there is one or can be
 
 
 def join_plans(first: Plan, *others: Plan) -> Plan:
@@ -66,18 +77,20 @@ def make_plan(selection: Selection) -> Plan:
     left_out: list[LeftOut] = []
     specs: dict[str, EnvironmentSpec] = {}
     # To find an environment an interpreter is started: once for each framework, not for each row.
-    places: dict[str, list[tuple[str, str]]] = {system.framework: [] for system in systems}
-    for framework, place in places.items():
+    places: dict[str, list[_Place]] = {system.framework: [] for system in systems}
+    _require_chosen(selection.versions, places)
+    for framework, there in places.items():
         for spec in _specs(manifests()[framework], selection.versions, device):
             environment = find(spec)
             identifier = environment.id if environment else spec.id
             if identifier not in specs:  # two spellings of a version are one environment
                 specs[identifier] = spec
-                place.append((identifier, environment.version if environment else spec.version))
+                version = environment.version if environment else spec.version
+                there.append(_Place(identifier, version, "" if environment else no_interpreter(spec.python)))
     for workload in workloads:
         for system in systems:
             manifest = manifests()[system.framework]
-            for identifier, version in places[system.framework]:
+            for place in places[system.framework]:
                 for phase in selection.phases:
                     for precision in selection.precisions:
                         case = Case(
@@ -86,9 +99,10 @@ def make_plan(selection: Selection) -> Plan:
                             phase=phase,
                             device=device,
                             precision=precision,
-                            environment=identifier,
+                            environment=place.environment,
                         )
-                        reason = why_not(manifest, system, workload, phase, device, precision, version)
+                        reason = why_not(manifest, system, workload, phase, device, precision, place.version)
+                        reason = reason or place.lacking
                         if reason:
                             left_out.append(LeftOut(case=case, reason=reason))
                         else:
@@ -166,5 +180,23 @@ def why_not(
 
 
 def _specs(manifest: Manifest, versions: tuple[str, ...], device: Device) -> list[EnvironmentSpec]:
-    names = [f"{manifest.framework}=={version}" for version in versions] or [manifest.framework]
+    """The versions named for this framework or for all of them; its own where there are none."""
+    pairs = [split_version(text) for text in versions]
+    wanted = [version for framework, version in pairs if framework in ("", manifest.framework)]
+    names = [f"{manifest.framework}=={version}" for version in wanted] or [manifest.framework]
     return [parse_spec(name, device) for name in names]
+
+
+def split_version(text: str) -> tuple[str, str]:
+    """`1.0.0` is for every framework chosen, `pytorch==1.0.0` for that one alone."""
+    framework, _, version = text.rpartition("==")
+    return framework.strip(), version.strip()
+
+
+def _require_chosen(versions: tuple[str, ...], frameworks: Collection[str]) -> None:
+    for text in versions:
+        framework, _ = split_version(text)
+        if framework and framework not in frameworks:
+            raise UserError(
+                f"'{text}' is for {framework}, but none of its systems is chosen", f"chosen: {', '.join(frameworks)}"
+            )

@@ -84,10 +84,7 @@ def _read(text: str) -> "tuple[Contents, bool]":
 
 
 def _kinds(text: str, both_named: bool) -> "list[Kind]":
-    from rnnbench.analysis.differences import CROSSABLE
-    from rnnbench.cli.options import one_of
+    from rnnbench.cli.options import differences
 
-    given = {one_of(part.strip(), tuple(CROSSABLE), "difference to go across") for part in text.split(",") if part}
-    if both_named:  # naming the two environments says that they are what is compared
-        given.add("environment")
-    return [kind for kind in CROSSABLE if kind in given]
+    # Naming the two environments says that they are what is compared.
+    return differences(f"{text},environment" if both_named else text)

@@ -42,26 +42,43 @@ def create(
     device: Annotated[
         Literal["cpu", "cuda"], typer.Option(help="Which of the framework's builds, where they differ.")
     ] = "cpu",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what is there and create it anew.")] = False,
 ) -> None:
-    """Create environments, or find that they exist already.
+    """Create environments, several at a time, or find that they exist already.
+
+    One that fails stops no other; the exit code is 2 if any has. Where the manifest has changed since an
+    environment was created, that is said; --fresh makes it anew.
 
     \b
     Examples:
       rnnbench env create pytorch
-      rnnbench env create pytorch==2.9.1 pytorch==2.13.0
+      rnnbench env create pytorch==1.0.0 pytorch==1.3.1 pytorch==1.12.1
+      rnnbench env create --fresh pytorch==1.0.0
       PIP_INDEX_URL=https://mirror.example/simple rnnbench env create pytorch
     """
+    from functools import partial
+
     from rnnbench.environments.create import create as create_environment
+    from rnnbench.environments.many import make_all
     from rnnbench.environments.registry import used
     from rnnbench.environments.spec import parse_spec
+    from rnnbench.errors import UserError
 
     # All are read before the first is created: a typing error should not show after ten minutes.
-    for spec in [parse_spec(text, device) for text in specs]:
-        environment = create_environment(spec, typer.echo)
+    wanted = list({spec.id: spec for spec in (parse_spec(text, device) for text in specs)}.values())
+    made = make_all(wanted, partial(create_environment, fresh=fresh), typer.echo)
+    for spec, environment in zip(wanted, made, strict=True):
+        if isinstance(environment, UserError):
+            continue
         typer.echo(environment.python)
         own = used().get(spec.framework)
         if own is not None:
             typer.echo(f"note: {own.python} goes first, until `rnnbench env remove {own.id}`")
+    failed = [error for error in made if isinstance(error, UserError)]
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise UserError(f"{len(failed)} environments could not be created", "why is said above, and in their logs")
 
 
 @app.command()
@@ -100,17 +117,22 @@ def use(
 
 @app.command()
 def doctor(
+    start: Annotated[
+        bool, typer.Option("--start", help="Also start every framework as a launch would: seconds each.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Check interpreters, environments, compilers and disk; exit with 1 if there is a problem.
 
     \b
-    Example:
+    Examples:
       rnnbench env doctor
+      rnnbench env doctor --start
     """
     from rnnbench.environments.doctor import diagnose
+    from rnnbench.launch.start import why_not_started
 
-    findings = diagnose()
+    findings = diagnose(why_not_started if start else None)
     if json:
         _print_json(findings)
     else:

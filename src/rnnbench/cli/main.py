@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, check, compare, env, explain, profile, report, run, show, systems, verify, workloads
+from rnnbench.cli import (
+    audit,
+    check,
+    compare,
+    env,
+    explain,
+    history,
+    profile,
+    report,
+    run,
+    show,
+    systems,
+    verify,
+    workloads,
+)
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -26,6 +40,7 @@ app.command("show")(show.show)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("history")(history.history)
 app.command("check")(check.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
@@ -59,6 +74,7 @@ def about(
       rnnbench explain runs/2026-11-15-101500              say what its numbers mean
       rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
       rnnbench compare runs/before runs/after              what has become faster or slower
+      rnnbench history runs/versions                       one system over the versions of its framework
       rnnbench verify 'pytorch/*'                          prove every system, time nothing
       rnnbench profile pytorch/fine/eager -w ptb-lm        why it is slow: operators, bottleneck, new shapes
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rnnbench.analysis.differences import Kind
     from rnnbench.domain.workload import Workload
     from rnnbench.plan import Selection
 
@@ -30,7 +31,11 @@ Precisions = Annotated[
 ]
 Versions = Annotated[
     str,
-    typer.Option("--versions", metavar="LIST", help="Framework versions, e.g. 2.9.1,2.13.0. Default: the manifest's."),
+    typer.Option(
+        "--versions",
+        metavar="LIST",
+        help="e.g. 1.0.0,2.13.0, or pytorch==1.0.0 for one framework of several. Default: the manifest's.",
+    ),
 ]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", help="For every worker. 0: one per physical core.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of weights, batches and the order of launches.")]
@@ -65,6 +70,15 @@ def percent(text: str, option: str) -> float:
     if not sign or rest or not 0 <= value < 10:
         raise UserError(f"{option} is '{text}'", "write it like 5%")
     return value
+
+
+def differences(text: str) -> "list[Kind]":
+    """What a comparison may go across, such as `source,machine`."""
+    from rnnbench.analysis.differences import CROSSABLE
+
+    parts = [part.strip() for part in text.split(",")]
+    given = {one_of(part, tuple(CROSSABLE), "difference to go across") for part in parts if part}
+    return [kind for kind in CROSSABLE if kind in given]
 
 
 def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workload, ...]":

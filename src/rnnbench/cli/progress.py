@@ -7,6 +7,7 @@ standard error is no terminal there are the lines alone.
 import time
 from types import TracebackType
 
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
@@ -61,8 +62,7 @@ class Progress(Listener):
         case, worst = verification.case, verification.worst
         detail = verification.reason or (f"largest error {worst}" if worst else "")
         kept = ", known from before" if verification.cached else ""
-        workload = case.workload.partition("[")[0]
-        name = f"{case.system} {workload} {case.phase} {case.device} {case.precision}"
+        name = _name(msgspec.structs.replace(case, workload=case.workload.partition("[")[0]))
         self._result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{kept}")
 
     def limiting(self, total: int) -> None:
@@ -141,4 +141,4 @@ class Progress(Listener):
 
 
 def _name(case: Case) -> str:
-    return f"{case.system} {case.workload} {case.phase} {case.device} {case.precision}"
+    return f"{case.system} @ {case.environment} {case.workload} {case.phase} {case.device} {case.precision}"

@@ -24,6 +24,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     execution: str
     description: str
     seed: str = ""  # the label this system has in the seeds' tables, if it is there
+    successor: str = ""  # the living system that a historic one has become, by its whole name
     headline: bool = False  # part of the quick comparison of `make bench`
     biases: int = 1  # bias vectors per layer: the reference follows
     phases: tuple[Phase, ...] = PHASES

@@ -12,6 +12,8 @@ from rnnbench.environments.variables import child_variables
 
 _GRACE_SECONDS = 3.0  # for pip to delete its temporary files, which can be gigabytes
 
+_running: set["subprocess.Popen[str]"] = set()
+
 
 def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lock: int) -> tuple[int, str]:
     """Run to the end: the exit status and the output. An exception from `hear` ends the command.
@@ -35,6 +37,7 @@ def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lo
     )
     assert child.stdout is not None
     output: list[str] = []
+    _running.add(child)
     try:
         with child.stdout:
             for line in child.stdout:
@@ -46,6 +49,14 @@ def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lo
     except BaseException:
         _end_group(child)
         raise
+    finally:
+        _running.discard(child)
+
+
+def end_all_commands() -> None:
+    """For an interrupted driver: what other threads have started goes now. Their own threads clean up."""
+    for child in list(_running):
+        _end_group(child)
 
 
 def _end_group(child: "subprocess.Popen[str]") -> None:

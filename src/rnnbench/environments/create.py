@@ -16,6 +16,7 @@ from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
 from rnnbench.environments.lock import locked
 from rnnbench.environments.marker import folder_of, lock_of, log_of, read_marker, starts, write_marker
+from rnnbench.environments.moved_on import SPEC, how_to_renew, moved_on
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
@@ -25,7 +26,6 @@ from rnnbench.report import units
 
 Report = Callable[[str], None]
 
-SPEC = "spec.json"  # what it was created from, so that `doctor` notices a manifest that has moved on
 _QUIET = ("--disable-pip-version-check", "--progress-bar", "off")
 _ALIVE = ("Collecting ", "Downloading ", "Using cached ", "Processing ", "Building ", "Installing collected")
 
@@ -34,17 +34,22 @@ def silent(line: str) -> None:
     """Report to nobody."""
 
 
-def create(spec: EnvironmentSpec, report: Report = silent) -> Environment:
-    """The environment of this spec: the one in the cache, or a new one."""
+def create(spec: EnvironmentSpec, report: Report = silent, *, fresh: bool = False) -> Environment:
+    """The environment of this spec: the one in the cache, or a new one; always a new one if `fresh`."""
     folder = folder_of(spec.id)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(lock_of(spec.id), lambda: report(f"waiting: {spec.id} is being created")) as lock:
             ready = read_marker(folder)
-            if ready is not None and starts(ready):
+            if ready is not None and starts(ready) and not fresh:
+                changes = moved_on(ready, spec)
                 report(f"{spec.id} exists already")
+                if changes:
+                    report(f"warning: it was created from other requirements ({changes}); {how_to_renew(ready)}")
                 return ready
-            remove_folder(folder)  # what an interrupted creation left
+            if fresh:
+                choose_interpreter(spec.python)  # before what is there is lost
+            remove_folder(folder)  # what an interrupted creation left, or what is to be made anew
             return _build(spec, folder, lock, report)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):

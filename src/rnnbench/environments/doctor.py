@@ -1,18 +1,19 @@
 """Looking at everything that can be wrong with the environments and the machine, and saying what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from rnnbench.environments.create import SPEC
 from rnnbench.environments.environment import Environment, fingerprint
 from rnnbench.environments.finding import Finding
 from rnnbench.environments.host import disk, gpu, tools
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import choose_interpreter
-from rnnbench.environments.registry import half_environments, list_environments
-from rnnbench.environments.spec import EnvironmentSpec, parse_spec
+from rnnbench.environments.marker import log_of
+from rnnbench.environments.moved_on import how_to_renew, moved_on
+from rnnbench.environments.registry import failed_creations, half_environments, list_environments
+from rnnbench.environments.spec import parse_spec
 from rnnbench.environments.used import refreshed
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage
@@ -22,34 +23,60 @@ from rnnbench.report import units
 __all__ = ["Finding", "diagnose"]
 
 
-def diagnose() -> list[Finding]:
-    """All findings, in the order a user would ask."""
-    return [*_interpreters(), *_environments(), *_halves(), *tools(), *disk(), gpu()]
+#: Why an environment's framework does not start; empty when it does.
+Start = Callable[[Environment], str]
+
+
+def diagnose(start: Start | None = None) -> list[Finding]:
+    """All findings, in the order a user would ask. With `start`, each environment is tried, too."""
+    return [
+        *_interpreters(), *_older(), *_environments(start), *_halves(), *_failed(), *tools(), *disk(), gpu()
+    ]  # fmt: skip
 
 
 def _interpreters() -> list[Finding]:
     """For each framework, whether its environment could be created here."""
-    findings = []
-    for name, manifest in manifests().items():
-        try:
-            found = choose_interpreter(parse_spec(name).python)
-            findings.append(Finding("ok", f"{manifest.title} can be created with Python {found.version}, {found.path}"))
-        except UserError as error:
-            findings.append(Finding("warning", f"{manifest.title}: {error.what}", error.hint))
+    findings = [_creatable(manifest.title, parse_spec(name).python) for name, manifest in manifests().items()]
     # One framework of many may be out of reach; all of them is no way to work.
     if findings and all(each.level == "warning" for each in findings):
         findings = [msgspec.structs.replace(each, level="problem") for each in findings]
     return findings
 
 
-def _environments() -> Iterator[Finding]:
+def _older() -> Iterator[Finding]:
+    """The same for versions that want another interpreter than the framework's own version."""
+    for manifest in manifests().values():
+        own = manifest.requirements_for(manifest.version)
+        for entry in manifest.requirements:
+            if own is not None and entry.python != own.python:
+                yield _creatable(f"{manifest.title} {entry.versions}".strip(), entry.python)
+
+
+def _creatable(title: str, python: str) -> Finding:
+    try:
+        found = choose_interpreter(python)
+    except UserError as error:
+        return Finding("warning", f"{title}: {error.what}", error.hint)
+    return Finding("ok", f"{title} can be created with Python {found.version}, {found.path}")
+
+
+def _environments(start: Start | None) -> Iterator[Finding]:
     try:
         known = list_environments()
     except UserError as error:
         yield Finding("problem", error.what, error.hint)
         return
     for environment in known:
-        yield _used(environment) if environment.used else _created(environment)
+        finding = _used(environment) if environment.used else _created(environment)
+        reason = start(environment) if start and finding.level != "problem" else ""
+        if reason:
+            hint = f"`rnnbench env remove {environment.id}`, then create it again; or install what it lacks"
+            finding = Finding("problem", f"{environment.id} does not start: {reason}", hint)
+        yield finding
+    folders = [Path(environment.folder) for environment in known if not environment.used]
+    if folders:
+        size = units.size(sum(disk_usage(folder) for folder in folders))
+        yield Finding("ok", f"{len(folders)} created environment{'s' * (len(folders) > 1)} take {size} together")
 
 
 def _created(environment: Environment) -> Finding:
@@ -61,8 +88,9 @@ def _created(environment: Environment) -> Finding:
     if fingerprint(inspection) != environment.fingerprint:
         changed = _changes(environment.distributions, inspection.distributions)
         return Finding("problem", f"{environment.id} has changed since it was created: {changed}", again)
-    if _outdated(environment):
-        return Finding("warning", f"{environment.id} was created from another manifest than today's", again)
+    if changes := moved_on(environment):
+        what = f"{environment.id} was created from another manifest than today's: {changes}"
+        return Finding("warning", what, how_to_renew(environment))
     size = units.size(disk_usage(Path(environment.folder)))
     return Finding("ok", f"{environment.id}: Python {inspection.python_version}, {size}, {environment.folder}")
 
@@ -85,17 +113,14 @@ def _changes(before: dict[str, str], now: dict[str, str]) -> str:
     return ", ".join(changes[:5] + ["…"] * (len(changes) > 5)) or "the interpreter"
 
 
-def _outdated(environment: Environment) -> bool:
-    """Whether the manifest would ask for something else today."""
-    try:
-        spec = msgspec.json.decode((Path(environment.folder) / SPEC).read_bytes(), type=EnvironmentSpec)
-        return spec != parse_spec(f"{spec.framework}=={spec.version}", spec.variant)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, UserError):
-        return True
-
-
 def _halves() -> Iterator[Finding]:
     for folder in half_environments():
         hint = f"the next creation replaces it; `rnnbench env remove {folder.name}` frees its space"
         size = units.size(disk_usage(folder))
         yield Finding("warning", f"{folder.name} is a half environment ({size})", hint)
+
+
+def _failed() -> Iterator[Finding]:
+    for id in failed_creations():
+        hint = f"{log_of(id)} says why; `rnnbench env create` tries it again"
+        yield Finding("warning", f"{id} is not there: its last creation failed or was interrupted", hint)

@@ -17,6 +17,7 @@ from rnnbench.errors import UserError
 _SECONDS = 5.0
 _NAME = re.compile(r"python3(\.\d+)?")
 _MINORS = range(14, 5, -1)  # what to suggest, newest first
+_UV = ">=3.7"  # what uv offers
 
 # The file behind links and shims, so that each interpreter counts once. Wheels are built for the usual
 # CPython only, so others (and its free-threaded build) end with an error and are left out.
@@ -59,19 +60,38 @@ def choose_interpreter(requirement: str) -> Interpreter:
         if _has_venv(each.path):
             return each
     versions = ", ".join(sorted({each.version for each in found}, key=version_key)) or "none"
-    what = f"no Python {requirement} on this machine can make an environment (found: {versions})"
+    version = _to_suggest(requirement)
+    # A run's tables have room for this line only: it names a command, the hint names all of them.
+    what = (
+        f"no interpreter: no Python {requirement} here can make an environment (found: {versions}); "
+        f"`pyenv install {version}` provides one"
+    )
     if fitting:
         what += "; ensurepip is missing from " + ", ".join(str(each.path) for each in fitting)
-    raise UserError(what, _how_to_get(requirement))
+    raise UserError(what, _how_to_get(version))
 
 
-def _how_to_get(requirement: str) -> str:
+def no_interpreter(requirement: str) -> str:
+    """Why no environment can be made here, in one line with a command that helps; empty when one can."""
+    try:
+        choose_interpreter(requirement)
+    except UserError as error:
+        return error.what
+    return ""
+
+
+def _to_suggest(requirement: str) -> str:
+    """The newest release that fits, like `3.13`."""
     fitting = (f"3.{minor}" for minor in _MINORS if satisfies(f"3.{minor}", requirement))
-    version = next(fitting, requirement.strip("=<>~! "))
+    return next(fitting, requirement.strip("=<>~! "))
+
+
+def _how_to_get(version: str) -> str:
+    uv = f"  uv python install {version}\n" if satisfies(version, _UV) else ""
     return (
         f"provide one by any of\n"
         f"  pyenv install {version}\n"
-        f"  uv python install {version}\n"
+        f"{uv}"
         f"  your system's package manager: python{version} and python{version}-venv\n"
         f"or name an interpreter that has the framework already: rnnbench env use FRAMEWORK PATH"
     )

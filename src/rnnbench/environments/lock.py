@@ -2,27 +2,33 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_LOOK_SECONDS = 0.5  # not a wait in the kernel: a thread could not be called back from there
+
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold the lock of this file; when another has it, say so through `waiting` and wait.
+    """Hold the lock of this file; when another has it, say so through `waiting` at every look, and wait.
 
-    Without `waiting`, BlockingIOError is raised instead. Yields the descriptor: a child that inherits
-    it keeps the lock, so that a driver killed outright leaves no folder to be deleted under its pip.
+    What `waiting` raises ends the waiting; without `waiting`, BlockingIOError is raised instead. Yields the
+    descriptor: a child that inherits it keeps the lock, so that a driver killed outright leaves no folder
+    to be deleted under its pip.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if waiting is None:
-                raise
-            waiting()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if waiting is None:
+                    raise
+                waiting()
+                time.sleep(_LOOK_SECONDS)
         yield descriptor
     finally:
         os.close(descriptor)  # the file stays: deleting it would let two processes lock two files

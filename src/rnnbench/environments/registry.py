@@ -15,6 +15,7 @@ from rnnbench.environments.marker import (
     read_marker,
     starts,
 )
+from rnnbench.environments.moved_on import how_to_renew, moved_on
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.environments.used import forget, refreshed, use, used
 from rnnbench.environments.versions import same_version
@@ -22,7 +23,7 @@ from rnnbench.errors import UserError
 from rnnbench.files import remove_folder
 from rnnbench.manifests import manifests
 
-__all__ = ["find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]
+__all__ = ["failed_creations", "find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]
 
 
 def list_environments() -> list[Environment]:
@@ -34,6 +35,13 @@ def list_environments() -> list[Environment]:
 def half_environments() -> list[Path]:
     """Folders whose creation was cut short; one that is going on right now is not among them."""
     return [folder for folder in _folders() if read_marker(folder) is None and not is_locked(lock_of(folder.name))]
+
+
+def failed_creations() -> list[str]:
+    """Environments of which there is nothing but the log of a creation that failed or was interrupted."""
+    root = environments_folder()
+    names = sorted(path.stem for path in root.glob("*.log")) if root.is_dir() else []
+    return [name for name in names if not folder_of(name).exists() and not is_locked(lock_of(name))]
 
 
 def find(spec: EnvironmentSpec) -> Environment | None:
@@ -52,6 +60,8 @@ def resolve(spec: EnvironmentSpec, create_missing: bool, report: Report = silent
     """The environment to run this spec in, made if need be."""
     found = find(spec)
     if found is not None:
+        if not found.used and (changes := moved_on(found, spec)):
+            report(f"warning: {found.id} was created from other requirements ({changes}); {how_to_renew(found)}")
         return found
     if create_missing:
         return create(spec, report)

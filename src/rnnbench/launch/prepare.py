@@ -3,8 +3,11 @@
 import msgspec
 
 from rnnbench.domain.case import Case, LeftOut
+from rnnbench.environments.create import Report
 from rnnbench.environments.environment import Environment
+from rnnbench.environments.many import make_all
 from rnnbench.environments.registry import resolve
+from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
 from rnnbench.plan import Plan
@@ -21,16 +24,10 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 def prepare(plan: Plan, listener: Listener) -> Ready:
     """A UserError only when nothing at all can be run."""
     needed = {case.environment for case in plan.cases}
-    environments: dict[str, Environment] = {}
-    failures: dict[str, UserError] = {}
-    for identifier, spec in plan.specs.items():
-        if identifier not in needed:
-            continue
-        try:
-            environments[identifier] = resolve(spec, create_missing=True, report=listener.note)
-        except UserError as error:
-            failures[identifier] = error
-            listener.note(f"{identifier}: {error.what}")
+    specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed}
+    made = dict(zip(specs, make_all(list(specs.values()), _resolve, listener.note), strict=True))
+    environments = {identifier: one for identifier, one in made.items() if isinstance(one, Environment)}
+    failures = {identifier: one for identifier, one in made.items() if isinstance(one, UserError)}
     cases = tuple(case for case in plan.cases if case.environment in environments)
     if not cases and failures:
         raise next(iter(failures.values()))
@@ -38,8 +35,13 @@ def prepare(plan: Plan, listener: Listener) -> Ready:
         reasons = "; ".join(sorted({left.reason for left in plan.left_out}))
         raise UserError("nothing of what was chosen can be run here", reasons)
     lost = tuple(
-        LeftOut(case=case, reason=failures[case.environment].what)
+        # The first line says why; what pip printed is in its log.
+        LeftOut(case=case, reason=failures[case.environment].what.splitlines()[0])
         for case in plan.cases
         if case.environment in failures
     )
     return Ready(cases=cases, left_out=(*plan.left_out, *lost), environments=environments)
+
+
+def _resolve(spec: EnvironmentSpec, report: Report) -> Environment:
+    return resolve(spec, create_missing=True, report=report)

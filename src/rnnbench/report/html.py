@@ -8,6 +8,7 @@ script by its hash and nothing else, should an escape ever fail.
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -33,9 +34,9 @@ SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", 
 def as_html(document: Document, charts: list[Chart]) -> bytes:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"seconds": units.seconds, "times": units.times}
-    script = '"use strict";\n(() => {\n' + "\n".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
+    script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
     published = published_beside(document)
-    page = environment.from_string(_read("template.html")).render(
+    page = environment.from_string(read_part("template.html")).render(
         title=_title(document),
         version=__version__,
         several=document.several,
@@ -45,7 +46,7 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
         claims=document.analysis.claims,
         published=published,
         sources=list({id(one): one for one in (SOURCES[row.published.source] for row in published)}.values()),
-        style=_colours(document) + _read("style.css"),
+        style=colours(frameworks(document)) + read_part("style.css"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=page_data(document, charts),
@@ -53,7 +54,7 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
     return page.encode()
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
     return files("rnnbench.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
@@ -95,11 +96,11 @@ def _run(name: str, contents: Contents) -> dict[str, Any]:
     }
 
 
-def _colours(document: Document) -> str:
-    """The theme's colours for the page, its drawings and its frameworks; paper is always light."""
+def colours(names: Iterable[str]) -> str:
+    """The theme's colours for the page, its drawings and these frameworks; paper is always light."""
     roles = {"ink": theme.INK, "muted": theme.MUTED, "grid": theme.GRID, "line": theme.LINE}
     roles |= {"ground": theme.GROUND, "limit": theme.LIMIT}
-    tones = [look.tone for look in theme.looks(frameworks(document)).values()]
+    tones = [look.tone for look in theme.looks(names).values()]
     light = ":root{" + "".join(f"--{name}:{tone.light};" for name, tone in roles.items()) + "}"
     light += "".join(f".tone-{number}{{--tone:{tone.light}}}" for number, tone in enumerate(tones))
     dark = ":root{" + "".join(f"--{name}:{tone.dark};" for name, tone in roles.items()) + "}"

@@ -1,5 +1,6 @@
 """Verification results as a table and as fields for a script."""
 
+from rnnbench.domain.case import Case
 from rnnbench.report.table import RULE, Column, render
 from rnnbench.verify.session import Session
 
@@ -8,21 +9,26 @@ _COLUMNS = [Column(name) for name in ("workload", "system", "phase", "device", "
 
 def show_verifications(session: Session) -> str:
     """One line per case; a summary under them."""
+    cases = [*(one.case for one in session.verifications), *(left.case for left in session.left_out)]
+    places: dict[str, set[str]] = {}
+    for case in cases:
+        places.setdefault(case.system, set()).add(case.environment)
     rows: list[list[str] | None] = []
     counts: dict[str, int] = {}
-    for one in session.verifications:
-        counts[one.verdict] = counts.get(one.verdict, 0) + 1
-        detail = one.reason or str(one.worst)
-        case = one.case
+
+    def add(case: Case, status: str, detail: str) -> None:
+        several = len(places[case.system]) > 1  # versions of one framework
+        system = f"{case.system} @ {case.environment}" if several else case.system
         workload = case.workload.partition("[")[0]
-        rows.append([workload, case.system, case.phase, case.device, case.precision, one.verdict, detail])
+        rows.append([workload, system, case.phase, case.device, case.precision, status, detail])
+        counts[status] = counts.get(status, 0) + 1
+
+    for one in session.verifications:
+        add(one.case, one.verdict, one.reason or str(one.worst))
     if session.left_out:
         rows.append(RULE)
-        counts["unsupported"] = len(session.left_out)
         for left in session.left_out:
-            case = left.case
-            workload = case.workload.partition("[")[0]
-            rows.append([workload, case.system, case.phase, case.device, case.precision, "unsupported", left.reason])
+            add(left.case, "unsupported", left.reason)
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
     return f"{render(_COLUMNS, rows)}\n\n{summary}"
 

@@ -19,8 +19,7 @@ def write_report(
 ) -> list[Path]:
     """Report runs into a folder; returns what was written. `charts` is for how many groups they are drawn."""
     chosen = read_formats(formats)
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file", "give a folder with --out")
+    require_folder(out)
     say("reading and analysing")
     document = read_document(folders)
     files: dict[str, bytes] = {}
@@ -51,12 +50,21 @@ def write_report(
         say("the page")
         files["report.html"] = as_html(document, drawings)
     say("writing")
+    return write_files(out, files)
+
+
+def write_files(out: Path, files: dict[str, bytes]) -> list[Path]:
     try:
         for name, content in files.items():
             write_atomically(out / name, content)
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror}", "give another folder with --out") from error
     return [out / name for name in files]
+
+
+def require_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file", "give a folder with --out")
 
 
 def read_formats(names: Iterable[str]) -> set[str]:

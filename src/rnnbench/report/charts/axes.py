@@ -30,6 +30,13 @@ def log_domain(values: Iterable[float], margin: float = 1.25) -> tuple[float, fl
     return low, high
 
 
+def log_times(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
+    """`scale` and `axis` of a logarithmic axis of ratios."""
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    label = "format(datum.value, '~r') + '×'"
+    return {"scale": scale, "axis": alt.Axis(values=log_ticks(low, high), labelExpr=label, title=title)}
+
+
 def log_time(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
     """`scale` and `axis` of a logarithmic axis in seconds."""
     scale = alt.Scale(type="log", domain=[low, high], nice=False)

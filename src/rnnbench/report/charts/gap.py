@@ -35,7 +35,7 @@ def gap(panel: Panel, looks: dict[str, Look], subtitle: str, limit_s: float | No
             axis=alt.Axis(labelAngle=0, labelFontSize=13, grid=True),
         )
     )
-    layers = series(base, up, detail="series", looks=looks, rows=rows)
+    layers = series(base, up, detail="series", looks=looks, names=(row.framework for row in rows))
     if limit_s:
         layers += _limit(limit_s)
     return finish(

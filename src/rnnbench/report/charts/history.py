@@ -61,6 +61,12 @@ def history(
             axis=alt.Axis(labelAngle=-30, grid=True),
         )
     )
-    layers = series(base, log_time(low, high, "time of one batch"), detail="system", looks=looks, rows=rows)
+    layers = series(
+        base,
+        log_time(low, high, "time of one batch"),
+        detail="system",
+        looks=looks,
+        names=(row.framework for row in rows),
+    )
     title = f"From version to version: {panel.title}"
     return finish(layers, data, title=title, subtitle=subtitle, width=_VERSION * max(5, len(order)), height=_HEIGHT)

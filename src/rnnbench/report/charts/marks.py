@@ -50,10 +50,10 @@ def point(row: Row) -> dict[str, Any]:
 
 
 def series(
-    base: alt.Chart, up: dict[str, Any], *, detail: str, looks: dict[str, Look], rows: Iterable[Row]
+    base: alt.Chart, up: dict[str, Any], *, detail: str, looks: dict[str, Look], names: Iterable[str]
 ) -> list[alt.Chart]:
     """Lines of times with a point, an interval and a label at each row; the labels stand at `place`."""
-    colours, shapes = by_framework((row.framework for row in rows), looks)
+    colours, shapes = by_framework(names, looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
     wall = alt.Y("wall", type="quantitative", **up)
     label = base.mark_text(align="left", dx=10).encode(

@@ -6,6 +6,7 @@ tracing and compiling.
 
 import torch
 
+from .compat import allow_recompiling
 from .scan import ScanDirection
 from .stacks import Direction
 
@@ -41,7 +42,7 @@ def compile_whole(network, example):
 def _allow_many_shapes():
     # The cells share one code object, and each input width is a version of it. Dynamo gives up
     # (and runs eagerly) after 8 unless told otherwise.
-    torch._dynamo.config.recompile_limit = 64
+    allow_recompiling(64)
 
 
 EXECUTIONS = {

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from rnnbench_worker.canonical import added, averaged, names
 
+from .compat import Identity
+
 
 class Network(nn.Module):
     """`network(inputs, lengths)` gives logits `[steps, batch, classes]`, or `[batch, classes]`."""
@@ -15,7 +17,7 @@ class Network(nn.Module):
     def __init__(self, workload, stack):
         super(Network, self).__init__()
         embeds = bool(workload["vocabulary"])
-        self.embedding = nn.Embedding(workload["vocabulary"], workload["embedding"]) if embeds else nn.Identity()
+        self.embedding = nn.Embedding(workload["vocabulary"], workload["embedding"]) if embeds else Identity()
         self.stack = stack
         width = workload["hidden"] * len(workload["directions"])
         self.head = nn.Linear(width, workload["classes"], bias=workload["head_bias"])

@@ -6,6 +6,7 @@ from rnnbench_worker.batches import steps_first, with_lengths
 from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
+from .compat import Adam
 from .events import EventClock
 from .network import ReadGradient, ReadValue, canonical, loss_of
 
@@ -25,7 +26,7 @@ class TorchProgram(Program):
         self._cuda = job["device"] == "cuda"
         self._packs = job["granularity"] == "stack"
         self._device = torch.device(job["device"])
-        self._optimiser = torch.optim.Adam(
+        self._optimiser = Adam(
             self._network.parameters(),
             lr=LEARNING_RATE,
             betas=(BETA_1, BETA_2),

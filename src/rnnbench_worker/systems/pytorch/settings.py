@@ -2,6 +2,8 @@
 
 import torch
 
+from .compat import allow_tf32, has_mkldnn, threads
+
 
 def apply_settings(job):
     """Before any tensor is made: the thread pool starts with the first parallel operator."""
@@ -10,9 +12,7 @@ def apply_settings(job):
         # Vanishing gradients end as denormal numbers, which x86 handles very slowly. XLA and TensorFlow
         # flush them; so do we, for all. Threads of the pool inherit this from the one that starts them.
         torch.set_flush_denormal(True)
-    tf32 = job["precision"] == "tf32"
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    torch.backends.cudnn.allow_tf32 = tf32  # on by default: fp32 would not be fp32
+    allow_tf32(job["precision"] == "tf32")
 
 
 def describe_device(job):
@@ -25,10 +25,10 @@ def describe_device(job):
         versions["cudnn"] = str(torch.backends.cudnn.version())
         name = torch.cuda.get_device_name(0)
     else:
-        name = "mkldnn" if torch.backends.mkldnn.is_available() else "no mkldnn"
+        name = "mkldnn" if has_mkldnn() else "no mkldnn"
     return {
         "versions": versions,
         "device": device,
         "device_name": name,
-        "threads": torch.get_num_threads(),
+        "threads": threads(),
     }

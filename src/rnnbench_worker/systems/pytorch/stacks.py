@@ -8,11 +8,11 @@ from typing import List, Optional
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rnnbench_worker.sequences import within
 
 from .cells import GRANULARITIES, assign_transposed, read_transposed
+from .compat import run_packed
 
 
 class Direction(nn.Module):
@@ -43,7 +43,7 @@ class Direction(nn.Module):
                 c = torch.where(here, new_c, c)
                 outputs.append(torch.where(here, h, torch.zeros_like(h)))
         if self.reverse:
-            outputs = outputs[::-1]
+            outputs.reverse()  # a slice with a negative step is beyond older TorchScript
         return torch.stack(outputs)
 
 
@@ -100,8 +100,7 @@ class VendorStack(nn.Module):
     def forward(self, xs: Tensor, lengths: Optional[Tensor]) -> Tensor:
         if lengths is None:
             return self.lstm(xs)[0]
-        packed = pack_padded_sequence(xs, lengths, enforce_sorted=False)
-        return pad_packed_sequence(self.lstm(packed)[0], total_length=xs.size(0))[0]
+        return run_packed(self.lstm, xs, lengths)
 
     def _own(self, layer, direction):
         suffix = "_l{}{}".format(layer, "_reverse" if direction else "")

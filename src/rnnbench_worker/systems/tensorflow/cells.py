@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from rnnbench_worker.canonical import from_order, join_gates, split_gates, to_order
 
+from .block_cell import block_cell
+
 #: The order of gates in the kernels of TensorFlow's contributed cells ("icfo" in their sources).
 KERNEL_ORDER = "igfo"
 
@@ -76,27 +78,6 @@ class BlockCell(object):
     @staticmethod
     def canonical(arrays):
         return canonical_stacked(arrays)
-
-
-@tf.custom_gradient
-def block_cell(x, h, c, w, b):
-    """TensorFlow 2 has both kernels, but no longer registers one as the other's gradient."""
-    no_peephole = tf.zeros_like(b[: b.shape[0] // 4])
-    peepholes = {"wci": no_peephole, "wcf": no_peephole, "wco": no_peephole}
-    made = tf.raw_ops.LSTMBlockCell(
-        x=x, cs_prev=c, h_prev=h, w=w, b=b, forget_bias=0.0, cell_clip=-1.0, use_peephole=False, **peepholes
-    )
-
-    def gradient(h_gradient, c_gradient):
-        by_c, by_gates, _, _, _ = tf.raw_ops.LSTMBlockCellGrad(
-            x=x, cs_prev=c, h_prev=h, w=w, b=b, i=made.i, cs=made.cs, f=made.f, o=made.o, ci=made.ci, co=made.co,
-            cs_grad=c_gradient, h_grad=h_gradient, use_peephole=False, **peepholes
-        )  # fmt: skip
-        by_x, by_h = tf.split(tf.matmul(by_gates, w, transpose_b=True), [x.shape[1], h.shape[1]], axis=1)
-        by_w = tf.matmul(tf.concat([x, h], axis=1), by_gates, transpose_a=True)
-        return by_x, by_h, by_c, by_w, tf.reduce_sum(by_gates, axis=0)
-
-    return (made.h, made.cs), gradient
 
 
 def own_stacked(w, u, b):

@@ -36,4 +36,6 @@ def while_loop(step, state, sequences, reverse):
         return (turn + 1, outputs.write(t, output)) + tuple(state)
 
     start = (tf.constant(0), outputs) + tuple(state)
-    return tf.while_loop(within, body, start, maximum_iterations=steps)[1].stack()
+    stacked = tf.while_loop(within, body, start, maximum_iterations=steps)[1].stack()
+    stacked.set_shape([steps] + list(state[0].shape))  # which 2.0 forgets
+    return stacked

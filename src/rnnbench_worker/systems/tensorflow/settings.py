@@ -5,6 +5,8 @@ Denormals need no setting: TensorFlow's executors flush them by themselves.
 
 import tensorflow as tf
 
+from .compat import allow_tf32, devices
+
 
 def apply_settings(job):
     """Before any tensor is made: TensorFlow starts its pools and claims its devices then."""
@@ -12,20 +14,20 @@ def apply_settings(job):
     tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
     tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
     if job["device"] == "cuda":
-        for gpu in tf.config.list_physical_devices("GPU"):
+        for gpu in devices.list_physical_devices("GPU"):
             # Reserving most of the device at once would make its peak say nothing.
             tf.config.experimental.set_memory_growth(gpu, True)
     else:
-        tf.config.set_visible_devices([], "GPU")
+        devices.set_visible_devices([], "GPU")
     # On by default: fp32 would not be fp32.
-    tf.config.experimental.enable_tensor_float_32_execution(job["precision"] == "tf32")
+    allow_tf32(job["precision"] == "tf32")
 
 
 def describe_device(job):
     versions = {"tensorflow": tf.__version__}
     name = ""
     if job["device"] == "cuda":
-        gpus = tf.config.list_physical_devices("GPU")
+        gpus = devices.list_physical_devices("GPU")
         if not gpus:
             raise RuntimeError("TensorFlow {} sees no CUDA device".format(tf.__version__))
         name = tf.config.experimental.get_device_details(gpus[0]).get("device_name", "")

@@ -1,0 +1,182 @@
+"""One system over the versions of its framework: the time in each, and how many times that of the newest.
+
+A historic system stands before the living one that its manifest names as its successor. Only verified rows have
+a ratio: what an unproved program takes says nothing of a version. Rows of several runs are compared as `compare`
+does it: what else differs stops the ratio unless it is to be gone across.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from rnnbench.analysis.compare import Verdict
+from rnnbench.analysis.differences import Kind
+from rnnbench.analysis.rows import Row, make_rows
+from rnnbench.analysis.succession import Comparer, Entry
+from rnnbench.domain.result import Status
+from rnnbench.domain.system import version_key
+from rnnbench.errors import UserError
+from rnnbench.published.rows import Published
+from rnnbench.published.versions import published_versions
+from rnnbench.store.folder import Contents
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A system in one version, in one of the runs; times in seconds. None: there is none."""
+
+    system: str  # the line's own, or the one that it has succeeded
+    run: str
+    environment: str
+    version: str
+    python: str  # "" where no environment was made
+    status: Status
+    reason: str = ""  # why it has no time, or no ratio
+    wall_s: float | None = None
+    wall_low_s: float | None = None
+    wall_high_s: float | None = None
+    ratio: float | None = None  # to the newest verified version
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    verdict: Verdict | None = None
+    newest: bool = False  # what the others are compared with
+    noisy: bool = False
+
+    @property
+    def release(self) -> str:
+        """`tensorflow1 1.8.0`: the version where there is more than one framework."""
+        return f"{self.system.partition('/')[0]} {self.version}"
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One system on one workload, phase, device and precision, from old to new."""
+
+    system: str
+    predecessor: str = ""  # the historic system that the line begins with
+    framework: str
+    workload: str
+    phase: str
+    device: str
+    precision: str
+    points: tuple[Point, ...]
+    published: tuple[Published, ...] = ()  # of other versions, on another machine: never compared
+
+    @property
+    def group(self) -> tuple[str, str, str, str]:
+        return (self.workload, self.phase, self.device, self.precision)
+
+    @property
+    def name(self) -> str:
+        return f"{self.predecessor} → {self.system}" if self.predecessor else self.system
+
+
+def make_history(
+    names: Sequence[str],
+    runs: Sequence[Contents],
+    *,
+    systems: Sequence[str] = (),
+    workloads: Collection[str] = (),
+    across: Collection[Kind] = (),
+) -> tuple[Line, ...]:
+    """The lines of all systems that were to be run in more than one version, in the order of the runs' plans."""
+    found: dict[tuple[str, ...], list[Entry]] = {}
+    for number, contents in enumerate(runs):
+        for row in make_rows(contents):
+            if not workloads or row.workload in workloads or row.workload.partition("[")[0] in workloads:
+                entry = Entry(number, row, _version(contents, row), contents.run.systems[row.system].successor)
+                found.setdefault((row.system, *row.group), []).append(entry)
+    comparer = Comparer(runs, across)
+    lines = [
+        _line(names, runs, entries, comparer)
+        for entries in _with_predecessors(found)
+        if _has_history(entries) and _wanted(entries, systems)
+    ]
+    if not lines:
+        raise UserError(
+            "no system of these runs was timed in one version and asked for in another",
+            "measure some: rnnbench run pytorch/stack/eager -w ce-short --versions 1.0.0,2.13.0",
+        )
+    return tuple(lines)
+
+
+def _with_predecessors(found: dict[tuple[str, ...], list[Entry]]) -> Iterator[list[Entry]]:
+    """A historic system before its successor, where that is there too; a system without one by itself."""
+    heirs = {(entries[0].successor, *group) for (_, *group), entries in found.items()} & found.keys()
+    for (system, *group), entries in found.items():
+        heir = (entries[0].successor, *group)
+        if heir in found:
+            yield [*sorted(entries, key=_age), *sorted(found[heir], key=_age)]
+        elif (system, *group) not in heirs:
+            yield sorted(entries, key=_age)
+
+
+def _age(entry: Entry) -> tuple[int, ...]:
+    """The sort is stable: of one version in several runs, the run given last is the newest."""
+    return version_key(entry.version)
+
+
+def _wanted(entries: Sequence[Entry], systems: Sequence[str]) -> bool:
+    names = {entry.row.system for entry in entries}
+    return not systems or any(fnmatchcase(name, pattern) for name in names for pattern in systems)
+
+
+def _version(contents: Contents, row: Row) -> str:
+    """A row that has no environment, because none could be made, still says of which version it would be."""
+    environment = contents.run.environments.get(row.environment)
+    return environment.version if environment else row.environment.removeprefix(f"{row.framework}-")
+
+
+def _has_history(entries: Sequence[Entry]) -> bool:
+    places = {(entry.row.framework, entry.version) for entry in entries}
+    return len(places) > 1 and any(entry.row.wall_s is not None for entry in entries)
+
+
+def _line(names: Sequence[str], runs: Sequence[Contents], entries: Sequence[Entry], comparer: Comparer) -> Line:
+    proved = [entry for entry in entries if entry.row.status == "verified" and entry.row.wall_s is not None]
+    newest = proved[-1] if proved else None
+    first, last = entries[0].row, entries[-1].row
+    return Line(
+        system=last.system,
+        predecessor="" if first.system == last.system else first.system,
+        framework=last.framework,
+        workload=last.workload,
+        phase=last.phase,
+        device=last.device,
+        precision=last.precision,
+        points=tuple(_point(names, runs, entry, newest, comparer) for entry in entries),
+        published=published_versions(last.system, last.workload, last.phase, last.precision),
+    )
+
+
+def _point(
+    names: Sequence[str], runs: Sequence[Contents], entry: Entry, newest: Entry | None, comparer: Comparer
+) -> Point:
+    row = entry.row
+    environment = runs[entry.run].run.environments.get(row.environment)
+    point = Point(
+        system=row.system,
+        run=names[entry.run],
+        environment=row.environment,
+        version=entry.version,
+        python=environment.python_version if environment else "",
+        status=row.status,
+        reason=row.reason,
+        wall_s=row.wall_s,
+        wall_low_s=row.wall_low_s,
+        wall_high_s=row.wall_high_s,
+        noisy=row.noisy,
+    )
+    if newest is None or row.status != "verified" or row.wall_s is None:
+        return point
+    if entry is newest:
+        return msgspec.structs.replace(point, ratio=1.0, ratio_low=1.0, ratio_high=1.0, newest=True)
+    compared = comparer.between(newest, entry)
+    if compared.ratio is None:
+        return msgspec.structs.replace(point, reason=f"not compared: {compared.reason}")
+    return msgspec.structs.replace(
+        point,
+        ratio=compared.ratio,
+        ratio_low=compared.ratio_low,
+        ratio_high=compared.ratio_high,
+        verdict=compared.verdict,
+    )

@@ -1,0 +1,74 @@
+"""`rnnbench history`: systems over the versions of their framework."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rnnbench.cli.options import Json
+
+
+def history(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="The runs' folders: one with many versions, or several.")
+    ],
+    system: Annotated[
+        list[str] | None,
+        typer.Option("--system", "-s", metavar="GLOB", help="Only these, e.g. 'pytorch/*/eager'. Repeatable."),
+    ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", "-w", metavar="NAME", help="Only these. Repeatable.")
+    ] = None,
+    across: Annotated[
+        str, typer.Option(metavar="KINDS", help="What may differ between runs: source, machine, method; with commas.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write a page, Markdown, CSV, JSON and charts there.")
+    ] = None,
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="LIST", help="With --out: of html, md, csv, json, svg, png. Default: all."),
+    ] = "html,md,csv,json,svg,png",
+    as_json: Json = False,
+) -> None:
+    """Show systems over versions: the time in each, and how many times that of the newest, with intervals.
+
+    Only verified rows are compared. Rows of several runs are when workload, source, machine and method are
+    the same, or --across says what may differ. What the study of 2018 published about older versions of
+    PyTorch stands beside them, marked as another machine's and never compared.
+
+    \b
+    Examples:
+      rnnbench run pytorch/stack/eager -w ce-short --versions 1.0.0,1.3.1,1.12.1,2.13.0 --out runs/versions
+      rnnbench history runs/versions
+      rnnbench history runs/versions runs/newer --system 'pytorch/*/eager' --out history
+      rnnbench history runs/versions --json
+    """
+    import msgspec
+
+    from rnnbench.analysis.history import make_history
+    from rnnbench.cli.options import differences
+    from rnnbench.errors import UserError
+    from rnnbench.report import units
+    from rnnbench.report.comparison import Titled
+    from rnnbench.report.document import run_names
+    from rnnbench.report.history import as_fields, as_text
+    from rnnbench.report.history_files import write_history
+    from rnnbench.store.folder import read_folder
+
+    if out is not None and as_json:
+        raise UserError("--out and --json are two answers", "give one of them; --out writes history.json too")
+    contents = [read_folder(folder) for folder in runs]
+    names = run_names(runs)
+    lines = make_history(names, contents, systems=system or (), workloads=workload or (), across=differences(across))
+    titled = [Titled(name, one.run) for name, one in zip(names, contents, strict=True)]
+    if out is not None:
+        for path in write_history(lines, titled, out, [part.strip() for part in formats.split(",") if part.strip()]):
+            typer.echo(f"{path}  {units.size(path.stat().st_size)}")
+    elif as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(as_fields(lines, titled)), indent=2).decode())
+    else:
+        typer.echo(as_text(lines, titled))
+    for name, one in zip(names, contents, strict=True):
+        for line in one.damaged:
+            typer.echo(f"rnnbench: {name}, launches.jsonl, {line}: skipped", err=True)

@@ -1,0 +1,141 @@
+"""Systems over the versions of their framework, relative to the newest; what was published about other versions
+beside it, in a panel with an axis of its own: it is of another machine.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from rnnbench.analysis.history import Line, Point
+from rnnbench.domain.system import version_key
+from rnnbench.published.versions import version_of
+from rnnbench.report import units
+from rnnbench.report.charts.axes import log_domain, log_time, log_times
+from rnnbench.report.charts.labels import beside
+from rnnbench.report.charts.marks import ONCE, ROWS, Data, finish, series
+from rnnbench.report.charts.theme import MUTED, Look, looks
+
+_VERSION = 84  # points between two versions
+_HEIGHT = 300
+
+
+def versions(lines: Sequence[Line], *, title: str, subtitle: str) -> dict[str, Any]:
+    """Lines of one framework and group. Only points that have a ratio are drawn: there is one at least."""
+    look = looks(_name(line, lines) for line in lines)
+    measured = _measured(lines, look, title, subtitle)
+    if not any(line.published for line in lines):
+        return measured
+    published = _published(lines, look)
+    datasets = {**published.pop("datasets"), **measured.pop("datasets")}
+    whole = ("$schema", "config")  # what only a whole specification may have
+    parts = [{key: value for key, value in part.items() if key not in whole} for part in (published, measured)]
+    return {"$schema": measured["$schema"], "hconcat": parts, "spacing": 56, "datasets": datasets}
+
+
+def compared(line: Line) -> list[Point]:
+    """The points that are drawn."""
+    return [point for point in line.points if point.ratio is not None]
+
+
+def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
+    points = [(line, point) for line in lines for point in compared(line)]
+    two = any(line.predecessor for line in lines)  # frameworks: a historic one and its successor
+    order = list(dict.fromkeys(_release(point, two) for _, point in sorted(points, key=_age)))
+    low, high = log_domain(end for _, point in points for end in _ends(point))
+    # All lines end at 1: there the slowest stands on top.
+    points.sort(key=lambda one: (one[1].ratio or 0.0, one[1].wall_s or 0.0), reverse=True)
+    data: Data = [
+        {
+            "framework": _name(line, lines),  # which the colours are by
+            "version": _release(point, two),
+            "series": f"{line.name} {point.run}",
+            "wall": point.ratio,
+            "low": point.ratio_low,
+            "high": point.ratio_high,
+            "label": f"{_name(line, lines)} · {units.seconds(point.wall_s)}"
+            if point.newest
+            else units.times(point.ratio),
+        }
+        for line, point in points
+    ]
+    _place_labels(data, low, high)
+    base = alt.Chart(ROWS).encode(x=_across(order, -30 if two else 0))
+    up = log_times(low, high, "time of one batch relative to the newest version")
+    one = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
+    layers = [one.encode(y=alt.YDatum(1.0)), *series(base, up, detail="series", looks=look, names=look)]
+    return finish(layers, data, title=title, subtitle=subtitle, width=_width(order), height=_HEIGHT)
+
+
+def _published(lines: Sequence[Line], look: dict[str, Look]) -> dict[str, Any]:
+    rows = [(_name(line, lines), row) for line in lines for row in line.published]
+    order = sorted({version_of(row) for _, row in rows}, key=version_key)
+    low, high = log_domain(row.wall_s for _, row in rows if row.wall_s)
+    data: Data = [
+        {
+            "framework": name,
+            "version": version_of(row),
+            "series": name,
+            "wall": row.wall_s,
+            "low": row.wall_s,  # no interval was published
+            "high": row.wall_s,
+            "label": units.seconds(row.wall_s),
+        }
+        for name, row in sorted(rows, key=lambda one: one[1].wall_s or 0.0, reverse=True)
+    ]
+    _place_labels(data, low, high)
+    first = rows[0][1]
+    base = alt.Chart(alt.NamedData("published")).encode(x=_across(order))
+    up = log_time(low, high, "published time of one batch")
+    return finish(
+        series(base, up, detail="series", looks=look, names=look),
+        [],
+        title=f"Published in {first.year}",
+        subtitle=f"another machine: {first.hardware}",
+        width=_width(order),
+        height=_HEIGHT,
+        published=data,
+    )
+
+
+def _place_labels(data: Data, low: float, high: float) -> None:
+    """The labels of one version moved apart; the data is sorted, largest first."""
+    for version in {datum["version"] for datum in data}:
+        here = [datum for datum in data if datum["version"] == version]
+        for datum, place in zip(here, beside([one["wall"] for one in here], low, high, _HEIGHT), strict=True):
+            datum["place"] = place
+
+
+def _across(order: Sequence[str], angle: int = 0) -> alt.X:
+    return alt.X(
+        "version",
+        type="nominal",
+        title=None,
+        scale=alt.Scale(type="point", padding=0.5, domain=list(order)),
+        axis=alt.Axis(labelAngle=angle, grid=True),
+    )
+
+
+def _width(order: Sequence[str]) -> int:
+    return _VERSION * max(2, len(order))
+
+
+def _name(line: Line, lines: Sequence[Line]) -> str:
+    """Short, for a legend: the living system, or the historic one where several have become the same."""
+    same = sum(one.system == line.system for one in lines)
+    return line.predecessor if same > 1 and line.predecessor else line.system
+
+
+def _release(point: Point, two: bool) -> str:
+    return point.release if two else point.version
+
+
+def _age(one: tuple[Line, Point]) -> tuple[bool, str, tuple[int, ...]]:
+    """A historic framework before the living one."""
+    line, point = one
+    framework = point.system.partition("/")[0]
+    return framework == line.framework, framework, version_key(point.version)
+
+
+def _ends(point: Point) -> list[float]:
+    return [end for end in (point.ratio_low, point.ratio, point.ratio_high) if end is not None]

@@ -1,0 +1,1 @@
+"""Theano: what the frameworks on it share. Code only."""
