@@ -14,6 +14,10 @@ from rnnbench.paths import cache_folder
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 
+# A shell that puts the tests into the background has them ignore Ctrl-C, and so would the drivers they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 #: The user's real cache, where the PyTorch environment is made once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
 
