@@ -176,7 +176,7 @@ def test_a_folder_that_cannot_be_made_is_refused(stored, tmp_path):
 def test_a_report_that_cannot_be_made_leaves_the_one_before_it(stored, tmp_path, monkeypatch):
     write_report([stored], tmp_path / "out", ["csv", "html"])
     before = contents_of(tmp_path / "out")
-    monkeypatch.setattr("rnnbench.report.html._read", lambda name: "{{ nothing_of_this_name }}")
+    monkeypatch.setattr("rnnbench.report.html.read_part", lambda name: "{{ nothing_of_this_name }}")
     with pytest.raises(Exception, match="nothing_of_this_name"):
         write_report([store(tmp_path / "gpu", gpu_run())], tmp_path / "out", ["csv", "html"])
     assert contents_of(tmp_path / "out") == before
