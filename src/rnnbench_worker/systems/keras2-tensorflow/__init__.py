@@ -3,7 +3,12 @@
 import tensorflow as tf
 
 from rnnbench_worker.systems.keras2 import with_version
+from rnnbench_worker.systems.keras2.builds import builds
+from rnnbench_worker.systems.tensorflow1.graph import graph_behind
+from rnnbench_worker.systems.tensorflow1.profiling import watch_session
 from rnnbench_worker.systems.tensorflow1.settings import describe_device, make_session
+
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
@@ -19,3 +24,19 @@ def build(job, parameters):
     from rnnbench_worker.systems.keras2.program import Keras2Program
 
     return Keras2Program(job, parameters, gate=tf.tuple)
+
+
+def graphs(job, make):
+    program, fed = make()
+    (program.train if job["phase"] == "train" else program.forward)(fed)
+    return [graph_behind(tf.get_default_graph(), program.function.outputs + [program.function.updates_op])]
+
+
+def profiler(job):
+    return watch
+
+
+def watch(program, block, folder):
+    from keras import backend
+
+    return watch_session(backend.get_session(), block, folder)

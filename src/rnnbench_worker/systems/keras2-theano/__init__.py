@@ -1,7 +1,11 @@
 """Keras 2 on Theano."""
 
 from rnnbench_worker.systems.keras2 import with_version
+from rnnbench_worker.systems.keras2.builds import builds
+from rnnbench_worker.systems.theano.inspection import graphs, profiler
 from rnnbench_worker.systems.theano.settings import describe_device
+
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):

@@ -58,6 +58,13 @@ class Keras2Program(Program):
             self._trained._make_train_function()
         return self._trained.train_function(fed)[0]
 
+    @property
+    def function(self):
+        """Keras's own, which runs a batch of the phase; None before the first."""
+        if self._train_phase:
+            return self._trained.train_function
+        return getattr(self._model, "predict_function", None)  # a model that is not compiled has no such name yet
+
     # --- reading back ---
 
     def loss(self, handle):

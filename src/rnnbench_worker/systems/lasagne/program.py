@@ -3,69 +3,56 @@
 import numpy as np
 import theano
 
-from rnnbench_worker.batches import as_int32, with_lengths
 from rnnbench_worker.canonical import join_gates
-from rnnbench_worker.program import Program
+from rnnbench_worker.systems.theano.program import FunctionProgram, host
 from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
 
 from .imported import lasagne
 from .network import Network
 
 
-class LasagneProgram(Program):
-    """One function, its phase's. It is done when it returns."""
+class LasagneProgram(FunctionProgram):
+    """Its function takes batches of any size and length: only the layers were told of one."""
 
     def __init__(self, job, parameters):
-        self._workload = job["workload"]
+        super(LasagneProgram, self).__init__(job)
         self._network = Network(self._workload, parameters)
         self._shared = [shared for parts in self._network.shared.values() for shared in parts]
-        self._function = None
-
-    # --- data ---
-
-    def stage(self, batch):
-        return as_int32(with_lengths(batch, self._workload))
-
-    def feed(self, staged):
-        """A function takes arrays of the host."""
-        return staged
 
     # --- computing ---
 
     def forward(self, fed):
-        if self._function is None:
-            self._function = self._compiled(self._network.logits(), {})
-        return self._call(fed)
+        if self.function is None:
+            self.function = self._compiled(self._network.logits(), {})
+        return self._call(fed), fed["inputs"].shape[:2]
 
     def train(self, fed):
         self._make_step()
         return self._call(fed)
 
     def _make_step(self):
-        if self._function is None:
+        if self.function is None:
             loss = self._network.loss()
             # Lasagne adds it to the root before that is corrected: the published one at the first step, and less later.
             epsilon = EPSILON * (1 - BETA_2) ** 0.5
             updates = lasagne.updates.adam(loss, self._shared, LEARNING_RATE, BETA_1, BETA_2, epsilon)
             self._state = list(updates)  # of each parameter both moments and itself; at the end the count of steps
             self._moments = self._state[:-1:3]
-            self._function = self._compiled(loss, updates)
+            self.function = self._compiled(loss, updates)
 
     def _compiled(self, result, updates):
         return theano.function(list(self._network.batch.values()), result, updates=updates)
 
     def _call(self, fed):
-        return self._function(*[fed[name] for name in self._network.batch])
+        return self.function(*[fed[name] for name in self._network.batch])
 
     # --- reading back ---
 
-    def loss(self, handle):
-        return float(handle)
-
     def logits(self, handle):
+        logits, batch_and_steps = handle
         if self._workload["head_on"] == "last-step":
-            return np.asarray(handle)
-        return np.reshape(handle, (self._workload["batch"], self._workload["steps"], self._workload["classes"]))
+            return np.asarray(logits)
+        return np.reshape(logits, batch_and_steps + (self._workload["classes"],))
 
     def gradients(self, fed):
         """Read from the training step itself: from nothing, Adam's first moment becomes (1 - β1) × gradient."""
@@ -89,8 +76,3 @@ class LasagneProgram(Program):
 
     def parameter_count(self):
         return sum(host(shared).size for shared in self._shared)
-
-
-def host(shared):
-    """A copy of what a shared variable holds."""
-    return np.array(shared.get_value(borrow=True))

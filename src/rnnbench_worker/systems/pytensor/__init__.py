@@ -4,7 +4,8 @@ from collections import namedtuple
 
 import pytensor
 
-from .builds import builds
+from rnnbench_worker.systems.theano.program import builds
+
 from .graph import graphs
 from .profiling import profiler
 from .program import PyTensorProgram

@@ -4,8 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from rnnbench_worker.batches import as_int32, steps_first, with_lengths
-from rnnbench_worker.program import Program
+from rnnbench_worker.batches import steps_first
+from rnnbench_worker.systems.theano.program import FunctionProgram, host
 from rnnbench_worker.training import BETA_1
 
 from .adam import Adam
@@ -13,26 +13,16 @@ from .losses import loss_of
 from .network import logits_of
 
 
-class PyTensorProgram(Program):
-    """One function, its phase's. It is done when it returns."""
+class PyTensorProgram(FunctionProgram):
+    """A function with inputs of fixed shapes."""
 
     def __init__(self, job, mode, parameters):
-        self._workload = job["workload"]
+        super(PyTensorProgram, self).__init__(job)
         self._mode = mode
         self._parameters = {
             name: pytensor.shared(array, name=name, shape=array.shape) for name, array in parameters.items()
         }
         self._optimiser = Adam(self._parameters) if job["phase"] == "train" else None
-        self._function = None
-
-    # --- data ---
-
-    def stage(self, batch):
-        return as_int32(with_lengths(batch, self._workload))
-
-    def feed(self, staged):
-        """A function takes arrays of the host, and moves them itself where there is anywhere to move them to."""
-        return staged
 
     # --- computing ---
 
@@ -51,20 +41,17 @@ class PyTensorProgram(Program):
         return loss, self._optimiser.updates(loss)
 
     def _call(self, graph, fed):
-        if self._function is None:
+        if self.function is None:
             # Inputs of fixed shapes, as JAX must have them; the other backends make use of that, too.
             batch = {name: pt.tensor(name, dtype=array.dtype, shape=array.shape) for name, array in fed.items()}
             result, updates = graph(batch)
             # The logits need no targets.
-            self._function = pytensor.function(
+            self.function = pytensor.function(
                 list(batch.values()), result, updates=updates, mode=self._mode, on_unused_input="ignore"
             )
-        return self._function(**fed)
+        return self.function(**fed)
 
     # --- reading back ---
-
-    def loss(self, handle):
-        return float(handle)
 
     def logits(self, handle):
         return steps_first(np.asarray(handle))
@@ -89,8 +76,3 @@ class PyTensorProgram(Program):
 
     def parameter_count(self):
         return sum(host(shared).size for shared in self._parameters.values())
-
-
-def host(shared):
-    """A shared variable's value, whatever holds it."""
-    return np.array(shared.get_value(borrow=True))

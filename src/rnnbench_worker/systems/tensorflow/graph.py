@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from rnnbench_worker.graph import EVERY_CALL, FIRST_CALL, Graph, no_graph
 from rnnbench_worker.graph_hlo import hlo_graph
+from rnnbench_worker.systems.graph_def import definition_graph
 
 
 def graphs(job, make):
@@ -24,28 +25,7 @@ def function_graphs(function, arguments, xla):
 
 
 def concrete_graph(concrete):
-    definition = concrete.graph.as_graph_def()
-    functions = {function.signature.name: function for function in definition.library.function}
-    # Not the definition's own text: it spells out every attribute of every node.
-    return fill(Graph("tf.Graph", FIRST_CALL), definition.node, functions, ())
-
-
-def fill(graph, nodes, functions, inside):
-    places = {}
-    for node in nodes:
-        places[node.name] = graph.node(node.op, node.name)
-    for node in nodes:
-        for source in node.input:
-            name = source.lstrip("^").split(":")[0]
-            if name in places:  # otherwise an argument of the function
-                graph.edge(places[name], places[node.name])
-        for role, called in sorted(node.attr.items()):
-            name = called.func.name
-            if name in functions and name not in inside:
-                body = Graph("tf.Graph", FIRST_CALL)
-                fill(body, functions[name].node_def, functions, inside + (name,))
-                graph.body(places[node.name], role, body)
-    return graph
+    return definition_graph(concrete.graph.as_graph_def())
 
 
 def record_operators(call):

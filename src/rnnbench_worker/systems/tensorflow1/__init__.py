@@ -1,9 +1,12 @@
 """TensorFlow 1: a graph and a session. Its three LSTMs, each with its own way over time."""
 
+from .builds import builds
+from .graph import graphs
+from .profiling import profiler
 from .program import TensorFlow1Program
 from .settings import describe_device
 
-__all__ = ["build", "describe"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
