@@ -15,8 +15,7 @@ def fill(graph, nodes, functions, inside):
     for node in nodes:
         places[node.name] = graph.node(node.op, node.name)
     for node in nodes:
-        for source in node.input:
-            name = source.lstrip("^").split(":")[0]
+        for name in sources_of(node):
             if name in places:  # otherwise an argument of the function
                 graph.edge(places[name], places[node.name])
         for role, called in sorted(node.attr.items()):
@@ -26,3 +25,8 @@ def fill(graph, nodes, functions, inside):
                 fill(body, functions[name].node_def, functions, inside + (name,))
                 graph.body(places[node.name], role, body)
     return graph
+
+
+def sources_of(node):
+    """The names of the nodes that it reads, or waits for."""
+    return [source.lstrip("^").split(":")[0] for source in node.input]

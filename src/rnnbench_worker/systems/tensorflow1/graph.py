@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from rnnbench_worker.systems.graph_def import definition_graph
+from rnnbench_worker.systems.graph_def import definition_graph, sources_of
 
 
 def graphs(job, make):
@@ -17,4 +17,23 @@ def graph_behind(graph, fetches):
     fetches = fetches if isinstance(fetches, list) else [fetches]
     names = [getattr(fetch, "op", fetch).name for fetch in fetches]  # of a tensor, what makes it
     note = "of the {} nodes in the tf.Graph those that a batch needs; the session runs no others".format(len(whole.node))
-    return definition_graph(tf.graph_util.extract_sub_graph(whole, names), note)
+    part = tf.graph_util.extract_sub_graph(whole, names)
+    return definition_graph(tf.GraphDef(node=in_order(part.node), library=part.library), note)
+
+
+def in_order(nodes):
+    """After all that it reads, but for what comes round a loop: as they were made, a node may stand before its Enter."""
+    by_name = {node.name: node for node in nodes}
+    placed, order = set(), []
+    for node in nodes:
+        waiting = [node]
+        while waiting:
+            found = [by_name[name] for name in sources_of(waiting[-1]) if name not in placed]
+            first = [one for one in found if one.op != "NextIteration"]
+            waiting += first
+            if not first:
+                last = waiting.pop()
+                if last.name not in placed:
+                    placed.add(last.name)
+                    order.append(last)
+    return order
