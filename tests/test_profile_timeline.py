@@ -127,7 +127,12 @@ def test_of_xlas_traces_operators_and_the_kernels_of_streams_are_taken(tmp_path)
 def test_an_operator_handed_to_other_threads_runs_until_its_mark(tmp_path):
     """As XLA's CPU does it: the event of `dot.1` ends when other threads have got the work, not when that is done."""
     operators = [("while.9", 0, 2, 5), ("dot.1", 2, 5, 5), ("tanh.3", 10, 5, 5), ("dot.1", 60, 5, 5)]
-    marks = [("end: while.9", 110, 1, 6), ("end: dot.1", 50, 1, 6), ("end: tanh.3", 14, 1, 5), ("end: dot.1", 100, 1, 6)]
+    marks = [
+        ("end: while.9", 110, 1, 6),
+        ("end: dot.1", 50, 1, 6),
+        ("end: tanh.3", 14, 1, 5),
+        ("end: dot.1", 100, 1, 6),
+    ]
     events = [
         {"ph": "X", "pid": 1, "tid": tid, "name": name, "ts": ts, "dur": dur}
         | ({} if name.startswith("end") else {"args": {"hlo_op": name}})

@@ -46,3 +46,7 @@ def build_program(job, framework, channel):
         device=program.device,
     )
     return program, parameters, batches
+
+
+def nothing(job, framework, channel):
+    """To have been loaded is all that was asked for."""
