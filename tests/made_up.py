@@ -5,8 +5,9 @@ import msgspec
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.result import Figure, Launch, Sample, Verification
-from rnnbench.domain.system import System
+from rnnbench.domain.system import Manifest, System
 from rnnbench.environments.environment import Environment
+from rnnbench.launch.subject import Subject
 from rnnbench.machine import Machine
 from rnnbench.store.folder import Contents
 from rnnbench.store.run import Run, Tool
@@ -61,6 +62,34 @@ def make_run(cases, *, left_out=(), method=None):
     )
 
 
+def write_framework(folder, executions, code):
+    """The folder of a framework made of these packed executions, which need nothing but NumPy."""
+    folder.mkdir()
+    systems = "".join(_SYSTEM.format(execution) for execution in executions)
+    (folder / "manifest.toml").write_text(_MANIFEST.format(folder.name, folder.name.title()) + systems)
+    (folder / "__init__.py").write_text(code)
+    return folder
+
+
+_MANIFEST = """
+framework = "{}"
+title = "{}"
+package = "numpy"
+version = "2"
+
+[[requirements]]
+python = ">=3.11"
+cpu = ["numpy"]
+"""
+
+_SYSTEM = """
+[[system]]
+granularity = "packed"
+execution = "{}"
+description = "No network."
+"""
+
+
 def make_system(name="toy/fine/eager", **fields):
     framework, granularity, execution = name.split("/")
     return System(
@@ -71,9 +100,26 @@ def make_system(name="toy/fine/eager", **fields):
     )
 
 
+def make_subject(case=None, **fields):
+    """A case of the toy framework with all it refers to."""
+    case = case or make_case()
+    return Subject(
+        **{
+            "case": case,
+            "workload": parse_workload(case.workload),
+            "system": make_system(),
+            "manifest": MANIFEST,
+            "environment": ENVIRONMENT,
+            **fields,
+        }
+    )
+
+
 def make_contents(cases, *records, **run):
     return Contents(run=make_run(cases, **run), records=tuple(records))
 
+
+MANIFEST = Manifest(framework="toy", title="Toy", package="toy", version="1.0", requirements=(), system=())
 
 ENVIRONMENT = Environment(
     id="toy-1.0",

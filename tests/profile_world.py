@@ -5,25 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from made_up import write_framework
+
 WORKLOAD = "ce-short[batch=3,classes=2,features=2,hidden=2,steps=4]"
-
-MANIFEST = """
-framework = "shapes"
-title = "Shapes"
-package = "numpy"
-version = "2"
-
-[[requirements]]
-python = ">=3.11"
-cpu = ["numpy"]
-"""
-
-SYSTEM = """
-[[system]]
-granularity = "packed"
-execution = "{}"
-description = "Adds up its inputs."
-"""
 
 EXECUTIONS = ("kept", "growing", "late", "uncounted", "baked", "fixed", "blind", "hang")
 
@@ -113,17 +97,10 @@ class Sum(Program):
 '''
 
 
-def write_world(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "manifest.toml").write_text(MANIFEST + "".join(map(SYSTEM.format, EXECUTIONS)))
-    (folder / "__init__.py").write_text(CODE)
-    return folder
-
-
 @pytest.fixture
 def shapes(private_folders, monkeypatch):
     from rnnbench.environments.registry import use
 
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(write_world(private_folders / "shapes")))
+    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(write_framework(private_folders / "shapes", EXECUTIONS, CODE)))
     use("shapes", Path(sys.executable))
     return private_folders

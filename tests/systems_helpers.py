@@ -7,6 +7,7 @@ import subprocess
 import msgspec
 
 import rnnbench
+from made_up import make_subject
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.environments.variables import child_variables
 from rnnbench.launch.job import make_job
@@ -57,7 +58,9 @@ def job_for(system, workload, place, *, precision="fp32", phase="forward", **met
     write_inputs(inputs, make_parameters(shape), make_batches(shape, 3))
     case = msgspec.structs.replace(plan.cases[0], precision=precision)
     measured = make_method(**method)
-    return make_job("measure", case, shape, plan.systems[system], manifests()[case.framework], measured, str(inputs))
+    manifest = manifests()[case.framework]
+    subject = make_subject(case, workload=shape, system=plan.systems[system], manifest=manifest)
+    return make_job("measure", subject, measured, str(inputs))
 
 
 def run_snippet(environment, job, snippet):

@@ -10,27 +10,10 @@ from pathlib import Path
 import pytest
 
 import rnnbench
+from made_up import write_framework
 from rnnbench.launch.schedule import shuffled
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for workers in /proc")
-
-MANIFEST = """
-framework = "holdup"
-title = "Holdup"
-package = "numpy"
-version = "2"
-
-[[requirements]]
-python = ">=3.11"
-cpu = ["numpy"]
-"""
-
-SYSTEM = """
-[[system]]
-granularity = "packed"
-execution = "{}"
-description = "Computes nothing."
-"""
 
 # One system ends at once; the other says that it has been reached, and goes on when the file is taken away.
 CODE = """
@@ -77,10 +60,7 @@ class Holdup:
     """The framework's folder, and drivers of it in processes of their own."""
 
     def __init__(self, folder):
-        self.folder = folder
-        folder.mkdir()
-        (folder / "manifest.toml").write_text(MANIFEST + SYSTEM.format("quick") + SYSTEM.format("held"))
-        (folder / "__init__.py").write_text(CODE)
+        self.folder = write_framework(folder, ("quick", "held"), CODE)
         (folder / "hold").touch()
         self.started = []
 
@@ -180,6 +160,22 @@ def test_a_driver_killed_outright_takes_its_worker_along_and_the_run_goes_on(hol
     wait_until(lambda: is_gone(worker))
     assert rows()["quick"].batches == 50
     finish(holdup)
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_a_run_that_goes_on_is_left_alone_by_others(holdup, command):
+    """Two drivers of one run would do everything twice, and disturb each other's times."""
+    driver, _ = begin(holdup)
+    kept = Path("run/launches.jsonl").read_bytes()
+    second = holdup.start(command, "--resume", "run")
+    _, said = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "run is in use: another rnnbench goes on with it" in said
+    assert Path("run/launches.jsonl").read_bytes() == kept
+    holdup.release()
+    driver.communicate(timeout=120)
+    assert driver.returncode == 0
+    assert {name: row.launches for name, row in rows().items()} == {"quick": 1, "held": 1}
 
 
 def test_an_interrupted_verification_ends_with_130_and_leaves_no_worker(holdup):

@@ -19,7 +19,6 @@ from rnnbench.environments.commands import run_logged
 from rnnbench.environments.create import create
 from rnnbench.environments.doctor import diagnose
 from rnnbench.environments.interpreters import no_interpreter
-from rnnbench.environments.lock import locked
 from rnnbench.environments.many import AT_A_TIME, make_all
 from rnnbench.environments.marker import lock_of
 from rnnbench.environments.moved_on import how_to_renew, moved_on
@@ -29,6 +28,7 @@ from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.start import why_not_started
+from rnnbench.lock import locked
 from test_environments_create import pip
 
 __all__ = ["pip"]  # a fixture

@@ -13,12 +13,12 @@ from rnnbench.environments import registry
 from rnnbench.environments.doctor import Finding, diagnose
 from rnnbench.environments.environment import Environment, describe
 from rnnbench.environments.inspect import Inspection, inspect_python
-from rnnbench.environments.lock import locked
 from rnnbench.environments.marker import lock_of, write_marker
 from rnnbench.environments.moved_on import SPEC
 from rnnbench.environments.registry import half_environments, list_environments, remove, resolve, use, used
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
+from rnnbench.lock import locked
 from rnnbench.manifests import manifests
 
 

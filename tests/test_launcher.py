@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from made_up import ENVIRONMENT, make_case, make_system
+from made_up import make_case, make_subject
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import GpuState, Sample
-from rnnbench.domain.system import Manifest
 from rnnbench.launch import launcher, turns
 from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Warm
 from rnnbench.launch.launcher import launch_case
@@ -22,8 +21,6 @@ from rnnbench.verify.small import small_version
 from rnnbench.verify.verifier import Proof, verify_one
 
 CASE = make_case(phase="forward")
-MANIFEST = Manifest(framework="toy", title="Toy", package="toy", version="1.0", requirements=(), system=())
-
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
 BUILT = Built(seconds=0.25, parameters=7, device="cpu")
 SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)))
@@ -49,8 +46,7 @@ def launch(monkeypatch):
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
         monkeypatch.setattr(turns, "probe_seconds", lambda: next(times))
-        case_and_who = (CASE, CATALOG["ce-short"], make_system(), MANIFEST, ENVIRONMENT)
-        return launch_case(*case_and_who, Method(), Path("inputs.npz"), 2, 1, heard or Listener(), Turns())[0]
+        return launch_case(make_subject(CASE), Method(), Path("inputs.npz"), 2, 1, heard or Listener(), Turns())[0]
 
     return run
 
@@ -128,8 +124,7 @@ def verify(monkeypatch):
 
     def run(*events):
         monkeypatch.setattr(verifier, "run_worker", lambda *given: said(HELLO, BUILT, *events, Done()))
-        small = small_version(CATALOG["ce-short"])
-        proof = Proof(cases=(CASE,), workload=small, system=make_system(), manifest=MANIFEST, environment=ENVIRONMENT)
+        proof = Proof((make_subject(CASE, workload=small_version(CATALOG["ce-short"])),))
         (found,) = verify_one(proof, Method())
         return found.verdict, found.reason
 

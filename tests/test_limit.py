@@ -4,13 +4,12 @@ import msgspec
 import pytest
 
 from analysis_runs import make_limit
-from made_up import ENVIRONMENT, make_case, make_contents, make_launch, make_proof, make_system
+from made_up import make_case, make_contents, make_launch, make_proof, make_subject
 from rnnbench.analysis.limit import find_peaks, least_time
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.result import Limit, Timed
-from rnnbench.domain.system import Manifest
 from rnnbench.domain.workload import compulsory_bytes, flops
 from rnnbench.launch import limits, turns
 from rnnbench.launch.events import Done, Hello, Rates, parse_event
@@ -91,7 +90,6 @@ def test_rates_that_cannot_be_are_no_event(rates):
 # --- in the driver ---------------------------------------------------------------------------------------------
 
 CASE = make_case()
-MANIFEST = Manifest(framework="toy", title="Toy", package="toy", version="1.0", requirements=(), system=())
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
 RATES = Rates(products=(Timed(100, 2.0), Timed(900, 3.0)), copies=(Timed(80, 2.0), Timed(50, 1.0)))
 
@@ -111,7 +109,7 @@ def launch(monkeypatch):
 
         monkeypatch.setattr(limits, "run_worker", run_worker)
         monkeypatch.setattr(turns, "probe_seconds", lambda: next(times))
-        made = launch_limit(CASE, CATALOG["ce-short"], make_system(), MANIFEST, ENVIRONMENT, Method(threads=1))
+        made = launch_limit(make_subject(CASE), Method(threads=1))
         assert [job["mode"] for job in jobs] == ["limit"]
         return made
 

@@ -8,7 +8,7 @@ import pytest
 import rnnbench
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.manifests import manifests
+from rnnbench.launch.subject import find_subject
 from rnnbench.method import make_method
 from rnnbench.profile.bottleneck import find_bottleneck
 from rnnbench.profile.watch import launch_profile
@@ -23,10 +23,8 @@ def profiles(systems, place, phases=("forward",)):
     ready = prepare(plan, Listener())
     found = {}
     for case in ready.cases:
-        profile = launch_profile(
-            case, plan.workloads[case.workload], plan.systems[case.system], manifests()[case.framework],
-            ready.environments[case.environment], make_method(threads=1), place, place,
-        )  # fmt: skip
+        subject = find_subject(case, plan.workloads, plan.systems, ready.environments)
+        profile = launch_profile(subject, make_method(threads=1), place, place)
         assert profile.outcome in ("ok", "none"), (case.system, profile.reason, profile.log_tail)
         found[case.system] = profile
         if profile.outcome == "ok":

@@ -5,8 +5,18 @@ import json
 
 import pytest
 
-from rnnbench_worker.timeline import Operation, by_name, end_to_end, leaves, operation, read_chrome, union_seconds
-from rnnbench_worker.xla_trace import device_operation, host_operation
+from rnnbench_worker.profile import summary
+from rnnbench_worker.timeline import (
+    Operation,
+    Timeline,
+    by_name,
+    end_to_end,
+    leaves,
+    operation,
+    read_chrome,
+    union_seconds,
+)
+from rnnbench_worker.xla_trace import device_operation, host_operation, timeline
 
 
 def test_only_what_calls_nothing_else_counts():
@@ -41,10 +51,33 @@ def test_the_longest_stand_first():
     assert found == [["b", 1, 5.0], ["a", 2, 2.0]]
 
 
+def test_those_that_run_together_share_the_time_evenly():
+    """A product runs all the while on other threads, beside it two short ones; nothing runs in the last second."""
+    together = [
+        Operation("mm", "0", 0.0, 6.0),
+        Operation("tanh", "1", 1.0, 2.0),
+        Operation("tanh", "1", 4.0, 1.0),
+        Operation("copy", "2", 4.0, 1.0),
+        Operation("view", "2", 5.0, 0.0),
+    ]
+    found = by_name(together)
+    assert [(name, count) for name, count, _ in found] == [("mm", 1), ("tanh", 2), ("copy", 1), ("view", 1)]
+    assert [seconds for *_, seconds in found] == pytest.approx([3 + 1 + 1 / 3, 1 + 1 / 3, 1 / 3, 0.0])
+    assert sum(seconds for *_, seconds in found) == pytest.approx(union_seconds(together))
+    assert by_name([]) == []
+
+
 def test_totals_become_operations_one_after_the_other():
     operations = end_to_end([("Dot", 2, 3.0), ("Copy", 1, 1.0)])
     assert len(leaves(operations)) == 3
     assert union_seconds(operations) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("plain", "told"), [(1.5, 1.5), (4.0, 2.0)])
+def test_a_batch_that_was_faster_under_the_profiler_was_disturbed_without_it(plain, told):
+    watched = Timeline(host=[Operation("mm", "0", 0.0, 3.0)], device=[], batches=2, file="")
+    found = summary(watched, wall=plain, host=plain, profiled=4.0)
+    assert (found["wall_s"], found["host_s"], found["profiled_s"]) == (told, told, 2.0)
 
 
 TRACE = [
@@ -89,3 +122,27 @@ def test_of_xlas_traces_operators_and_the_kernels_of_streams_are_taken(tmp_path)
     events = list(read_chrome(str(path)))
     assert [one.name for one in map(host_operation, events) if one] == ["dot", "Tanh", "MatMul"]
     assert [one.name for one in map(device_operation, events) if one] == ["loop_add_fusion"]
+
+
+def test_an_operator_handed_to_other_threads_runs_until_its_mark(tmp_path):
+    """As XLA's CPU does it: the event of `dot.1` ends when other threads have got the work, not when that is done."""
+    operators = [("while.9", 0, 2, 5), ("dot.1", 2, 5, 5), ("tanh.3", 10, 5, 5), ("dot.1", 60, 5, 5)]
+    marks = [
+        ("end: while.9", 110, 1, 6),
+        ("end: dot.1", 50, 1, 6),
+        ("end: tanh.3", 14, 1, 5),
+        ("end: dot.1", 100, 1, 6),
+    ]
+    events = [
+        {"ph": "X", "pid": 1, "tid": tid, "name": name, "ts": ts, "dur": dur}
+        | ({} if name.startswith("end") else {"args": {"hlo_op": name}})
+        for name, ts, dur, tid in [*operators, *marks]
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([TRACE[0], *events]))
+    found = leaves(timeline(str(path)).host)
+    assert [(name, count, round(seconds * 1e6, 1)) for name, count, seconds in by_name(found)] == [
+        ("dot", 2, 48 + 40 - 2.5),
+        ("tanh", 1, 2.5),
+    ]
+    assert union_seconds(found) == pytest.approx(88e-6)

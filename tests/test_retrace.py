@@ -10,7 +10,7 @@ from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.profile import Reshape
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.manifests import manifests
+from rnnbench.launch.subject import find_subject
 from rnnbench.method import make_method
 from rnnbench.profile.retrace import launch_retrace, reshaped
 
@@ -21,10 +21,8 @@ def retraces(systems, workload, place, phases=("forward",), **method):
     ready = prepare(plan, Listener())
     found = {}
     for case in ready.cases:
-        retrace = launch_retrace(
-            case, plan.workloads[case.workload], plan.systems[case.system], manifests()[case.framework],
-            ready.environments[case.environment], make_method(threads=1, **method), Path(place),
-        )  # fmt: skip
+        subject = find_subject(case, plan.workloads, plan.systems, ready.environments)
+        retrace = launch_retrace(subject, make_method(threads=1, **method), Path(place))
         assert retrace.outcome == "ok", (case.system, retrace.reason, retrace.log_tail)
         found[case.system, case.phase] = (retrace.of("batch"), retrace.of("steps"))
     return found

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from made_up import make_case, make_launch
 from rnnbench.domain.case import Method
-from rnnbench.launch.schedule import count_launches, run_schedule, shuffled
+from rnnbench.launch.schedule import launches_left, run_schedule, shuffled
 
 CASES = [make_case(f"way-{number}", phase=phase) for number in range(6) for phase in ("forward", "train")]
 
@@ -103,7 +103,7 @@ def test_a_finished_run_has_nothing_left_to_do():
     again = Fake()
     assert run(again, earlier=done, launches=2) == []
     assert again.asked == []
-    assert count_launches(CASES, Method(launches=2), done) == 0
+    assert len(launches_left(CASES, Method(launches=2), done)) == 0
 
 
 def test_what_failed_before_an_interruption_is_not_tried_again():
@@ -115,12 +115,12 @@ def test_what_failed_before_an_interruption_is_not_tried_again():
 
 
 def test_launches_are_counted_before_they_are_made():
-    assert count_launches(CASES, Method(launches=3), []) == 3 * len(CASES)
+    assert len(launches_left(CASES, Method(launches=3), [])) == 3 * len(CASES)
     earlier = [make_launch(CASES[0], 1.0, round=0), make_launch(CASES[1])]
-    assert count_launches(CASES, Method(launches=3), earlier) == 3 * len(CASES) - 1 - 3
+    assert len(launches_left(CASES, Method(launches=3), earlier)) == 3 * len(CASES) - 1 - 3
     noisy = [make_launch(CASES[0], 1.0, noisy=True)]
-    assert count_launches(CASES[:1], Method(launches=1, repeats=1), noisy) == 1
-    assert count_launches(CASES[:1], Method(launches=1, repeats=0), noisy) == 0
+    assert len(launches_left(CASES[:1], Method(launches=1, repeats=1), noisy)) == 1
+    assert len(launches_left(CASES[:1], Method(launches=1, repeats=0), noisy)) == 0
 
 
 def test_earlier_launches_may_come_from_any_iterable():
@@ -156,7 +156,7 @@ def test_the_count_is_right_for_the_rest_of_any_run_when_nothing_more_goes_wrong
     method = Method(launches=3, repeats=repeats)
     before = run_schedule(FEW, method, [], Fake(fails, noisy))[:cut]
     after = run_schedule(FEW, method, before, Fake())
-    assert count_launches(FEW, method, before) == len(after)
+    assert len(launches_left(FEW, method, before)) == len(after)
 
 
 def test_a_retried_failure_is_launched_in_the_rounds_it_lacks():

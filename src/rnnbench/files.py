@@ -29,6 +29,12 @@ def _umask() -> int:
     return mask
 
 
+def file_name(text: str) -> str:
+    """The text as a name that every file system takes; still to be read, but not to be read back."""
+    told_apart = text.replace("/", ".").replace("|", "_")
+    return "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in told_apart)
+
+
 def remove_folder(folder: Path) -> None:
     if folder.is_symlink():
         folder.unlink()  # somebody moved the environment to another disk; only the link is ours

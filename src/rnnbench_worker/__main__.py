@@ -1,11 +1,24 @@
 """One job, one process: read it, confine ourselves, import the framework, do it, say how it went."""
 
+import importlib
 import sys
 import time
 import traceback
 
 from .confine import confine
 from .protocol import open_channel, read_job
+
+#: The module and the function for each mode. Nothing else is imported: what a worker imports, its row pays for.
+MODES = {
+    "measure": ("measure", "measure"),
+    "verify": ("verification", "verify"),
+    "limit": ("limit", "measure_limit"),
+    "profile": ("profile", "profile"),
+    "retrace": ("retrace", "retrace"),
+    "graph": ("graph", "take_graphs"),
+    "story": ("graph_story", "tell_story"),
+    "start": ("loading", "nothing"),
+}
 
 
 def main():
@@ -14,25 +27,10 @@ def main():
         job = read_job()
         confine(job)
         # Only now NumPy: the threads it starts inherit the processors they may use.
-        from .graph import take_graphs
-        from .graph_story import tell_story
-        from .limit import measure_limit
         from .loading import load_framework
-        from .measure import measure
-        from .profile import profile
-        from .retrace import retrace
-        from .verification import verify
 
-        work = {
-            "measure": measure,
-            "verify": verify,
-            "limit": measure_limit,
-            "profile": profile,
-            "retrace": retrace,
-            "graph": take_graphs,
-            "story": tell_story,
-            "start": nothing,
-        }[job["mode"]]
+        module, function = MODES[job["mode"]]
+        work = getattr(importlib.import_module("rnnbench_worker." + module), function)
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
         hello = framework.describe(job)
@@ -51,10 +49,6 @@ def main():
         )
         return 1
     return 0
-
-
-def nothing(job, framework, channel):
-    """To have started is all that was asked for."""
 
 
 if __name__ == "__main__":

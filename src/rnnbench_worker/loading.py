@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import time
 
 import numpy as np
 
@@ -31,3 +32,21 @@ def load_inputs(path):
                 index, field = name.split("/")
                 batches.setdefault(int(index), {})[field] = archive[key]
     return parameters, [batches[index] for index in sorted(batches)]
+
+
+def build_program(job, framework, channel):
+    """(program, parameters, batches) of the job; the driver is told how long building took."""
+    parameters, batches = load_inputs(job["inputs"])
+    start = time.perf_counter()
+    program = framework.build(job, parameters)
+    channel.send(
+        "built",
+        seconds=time.perf_counter() - start,
+        parameters=int(program.parameter_count()),
+        device=program.device,
+    )
+    return program, parameters, batches
+
+
+def nothing(job, framework, channel):
+    """To have been loaded is all that was asked for."""

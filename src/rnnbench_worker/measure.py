@@ -1,24 +1,14 @@
 """Timing one case: build, first call, warm-up, samples, memory, an event after each."""
 
-import time
-
 from .clock import Runner, sample, warm_up
 from .gpu import gpu_state
-from .loading import load_inputs
+from .loading import build_program
 from .memory import peak_host_bytes
 from .turn import wait_for_turn
 
 
 def measure(job, framework, channel):
-    parameters, batches = load_inputs(job["inputs"])
-    start = time.perf_counter()
-    program = framework.build(job, parameters)
-    channel.send(
-        "built",
-        seconds=time.perf_counter() - start,
-        parameters=int(program.parameter_count()),
-        device=program.device,
-    )
+    program, _, batches = build_program(job, framework, channel)
     # Several batches in turn: a cache of the last result or of one address would otherwise flatter.
     staged = [program.stage(batch) for batch in batches]
     runner = Runner(program, job["phase"], staged)

@@ -6,7 +6,7 @@ The same program is first timed for a moment without the profiler, for a profile
 import time
 
 from .clock import Runner
-from .loading import load_inputs
+from .loading import build_program
 from .timeline import by_name, leaves, union_seconds
 
 WARM_BATCHES = 4  # TorchScript, for one, still compiles in its second and third call
@@ -21,15 +21,7 @@ def profile(job, framework, channel):
     if not callable(watch):
         channel.send("unprofiled", reason=watch)
         return
-    parameters, batches = load_inputs(job["inputs"])
-    start = time.perf_counter()
-    program = framework.build(job, parameters)
-    channel.send(
-        "built",
-        seconds=time.perf_counter() - start,
-        parameters=int(program.parameter_count()),
-        device=program.device,
-    )
+    program, _, batches = build_program(job, framework, channel)
     runner = Watched(program, job["phase"], [program.stage(batch) for batch in batches])
     channel.send("first", seconds=runner.block(1))
     channel.send("warm", batches=WARM_BATCHES, seconds=runner.block(WARM_BATCHES))
@@ -79,10 +71,11 @@ def summary(timeline, wall, host, profiled):
     """Of one batch each, but for the totals by name, which are of all."""
     operators, kernels = leaves(timeline.host), leaves(timeline.device)
     count = timeline.batches
+    wall = min(wall, profiled / count)  # a profiler makes nothing faster: the machine was busy with something else
     return {
         "batches": count,
         "wall_s": wall,
-        "host_s": host,
+        "host_s": min(host, wall),
         "profiled_s": profiled / count,
         "operators": by_name(operators),
         "operators_s": union_seconds(operators) / count,

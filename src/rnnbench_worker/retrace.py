@@ -11,7 +11,7 @@ import numpy as np
 
 from .batches import with_lengths
 from .clock import Runner
-from .loading import load_inputs
+from .loading import build_program, load_inputs
 
 CALLS = 3  # at each shape: TorchScript, for one, may still compile in the second and the third
 ENOUGH = 8.0  # seconds of warm calls at one shape
@@ -20,15 +20,7 @@ TOLERANCES = {"fp32": 1e-3, "tf32": 3e-2, "bf16": 1e-1}  # of relative L2 error:
 
 def retrace(job, framework, channel):
     """Sends `reshaped` for each of the job's variants, the changes of its shape."""
-    parameters, batches = load_inputs(job["inputs"])
-    start = time.perf_counter()
-    program = framework.build(job, parameters)
-    channel.send(
-        "built",
-        seconds=time.perf_counter() - start,
-        parameters=int(program.parameter_count()),
-        device=program.device,
-    )
+    program, parameters, batches = build_program(job, framework, channel)
     calls = some_calls(Runner(program, job["phase"], [program.stage(batch) for batch in batches]))
     channel.send("first", seconds=calls[0])
     channel.send("warm", batches=len(calls) - 1, seconds=sum(calls[1:]))

@@ -55,12 +55,30 @@ def union_seconds(operations):
 
 
 def by_name(operations):
-    """[name, how many, their seconds], the longest first."""
+    """[name, how many, their seconds], the longest first. Those that run together share the time evenly.
+
+    So all their seconds are those in which any of them ran. Some of them may only have waited for a thread: no
+    profiler tells.
+    """
+    operations = list(operations)
+    moments = sorted(
+        [(one.start + one.seconds, 0, index) for index, one in enumerate(operations)]  # who ends goes before who begins
+        + [(one.start, 1, index) for index, one in enumerate(operations) if one.seconds > 0]
+    )
     found = {}
-    for one in operations:
-        entry = found.setdefault(one.name, [one.name, 0, 0.0])
+    share, before, running, began = 0.0, 0.0, 0, {}  # `share`: what one that ran from the beginning would have got
+    for moment, begins, index in moments:
+        share += (moment - before) / running if running else 0.0
+        before = moment
+        if begins:
+            began[index] = share
+            running += 1
+            continue
+        entry = found.setdefault(operations[index].name, [operations[index].name, 0, 0.0])
         entry[1] += 1
-        entry[2] += one.seconds
+        if index in began:
+            entry[2] += share - began[index]
+            running -= 1
     return sorted(found.values(), key=lambda entry: -entry[2])
 
 

@@ -39,6 +39,7 @@ Versions = Annotated[
 ]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", help="For every worker. 0: one per physical core.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of weights, batches and the order of launches.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="With --resume: try what failed again.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -10,6 +10,7 @@ from rnnbench.cli.options import (
     DeviceOption,
     Phases,
     Precisions,
+    RetryFailed,
     Seed,
     Systems,
     Threads,
@@ -19,6 +20,8 @@ from rnnbench.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rnnbench.domain.case import Method
+    from rnnbench.plan import Selection
     from rnnbench.profile.session import Part
 
 FORMATS = ("text", "md", "json")
@@ -47,7 +50,7 @@ def profile(
     resume: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Go on with one, or profile the cases of a run.")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: try what failed again.")] = False,
+    retry_failed: RetryFailed = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="What is printed: text, md or json.")
     ] = "text",
@@ -66,8 +69,9 @@ def profile(
       rnnbench profile '*/graph*' -w ce-short --only shapes --small
       rnnbench profile --resume profiles/ptb-lm
     """
-    from rnnbench.cli.options import at_least, one_of
+    from rnnbench.cli.options import at_least, one_of, read_selection, read_workloads
     from rnnbench.errors import UserError
+    from rnnbench.method import make_method
     from rnnbench.profile.session import PARTS
 
     one_of(form, FORMATS, "format")
@@ -90,45 +94,32 @@ def profile(
     if retry_failed:
         raise UserError("--retry-failed goes with --resume", "give the folder to go on with")
     seconds = 300.0 if limit is None else limit
-    folder = _begin(
-        select, workload, workloads_from, phase, device, precision, versions, small, seconds, threads, seed, out
-    )
+    method = make_method(limit_seconds=seconds, threads=threads, seed=seed, verify=False)
+    workloads = read_workloads(workload, workloads_from)
+    selection = read_selection(select, workloads, phase, device, precision, versions)
+    folder = _begin(_reduced(selection) if small else selection, method, out)
     _profile(folder, parts, form)
 
 
-def _begin(
-    select: list[str] | None,
-    workload: list[str] | None,
-    workloads_from: Path | None,
-    phase: list[str] | None,
-    device: str,
-    precision: list[str] | None,
-    versions: str,
-    small: bool,
-    limit: float,
-    threads: int,
-    seed: int,
-    out: Path | None,
-) -> Path:
-    """The folder of a run whose cases are only profiled."""
-    from datetime import datetime
-
+def _reduced(selection: "Selection") -> "Selection":
+    """The same on the small versions of its workloads."""
     import msgspec
 
-    from rnnbench.cli.options import read_selection, read_workloads
-    from rnnbench.cli.progress import Progress
-    from rnnbench.launch.runner import begin_run
-    from rnnbench.method import make_method
     from rnnbench.plan import make_plan
     from rnnbench.verify.small import small_version
 
-    method = make_method(limit_seconds=limit, threads=threads, seed=seed, verify=False)
-    workloads = read_workloads(workload, workloads_from)
-    selection = read_selection(select, workloads, phase, device, precision, versions)
-    if small:
-        chosen = make_plan(selection).workloads.values()
-        reduced = {one.name: one for one in map(small_version, chosen)}
-        selection = msgspec.structs.replace(selection, workloads=tuple(reduced.values()))
+    reduced = {one.name: one for one in map(small_version, make_plan(selection).workloads.values())}
+    return msgspec.structs.replace(selection, workloads=tuple(reduced.values()))
+
+
+def _begin(selection: "Selection", method: "Method", out: Path | None) -> Path:
+    """The folder of a run whose cases are only profiled."""
+    from datetime import datetime
+
+    from rnnbench.cli.progress import Progress
+    from rnnbench.launch.runner import begin_run
+    from rnnbench.plan import make_plan
+
     folder = out or Path("profiles") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     with Progress() as progress:
         begin_run(make_plan(selection), method, folder, progress, command=sys.argv[1:], profile=True)

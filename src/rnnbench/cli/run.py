@@ -11,6 +11,7 @@ from rnnbench.cli.options import (
     Json,
     Phases,
     Precisions,
+    RetryFailed,
     Seed,
     Systems,
     Threads,
@@ -64,7 +65,7 @@ def run(
         Path | None, typer.Option(metavar="FOLDER", help="Where to save. Default: runs/<date and time>.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: try what failed again.")] = False,
+    retry_failed: RetryFailed = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan with an estimate; run nothing.")] = False,
     as_json: Json = False,
 ) -> None:

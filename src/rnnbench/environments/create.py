@@ -14,13 +14,13 @@ from rnnbench.environments.environment import Environment, describe
 from rnnbench.environments.explain import explain
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
-from rnnbench.environments.lock import locked
 from rnnbench.environments.marker import folder_of, lock_of, log_of, read_marker, starts, write_marker
 from rnnbench.environments.moved_on import SPEC, how_to_renew, moved_on
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, remove_folder
+from rnnbench.lock import locked
 from rnnbench.manifests import manifests
 from rnnbench.report import units
 

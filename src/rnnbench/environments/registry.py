@@ -5,7 +5,6 @@ from pathlib import Path
 from rnnbench.domain.catalog import nearest
 from rnnbench.environments.create import Report, create, silent
 from rnnbench.environments.environment import Environment
-from rnnbench.environments.lock import is_locked, locked
 from rnnbench.environments.marker import (
     MARKER,
     environments_folder,
@@ -21,6 +20,7 @@ from rnnbench.environments.used import forget, refreshed, use, used
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
 from rnnbench.files import remove_folder
+from rnnbench.lock import is_locked, locked
 from rnnbench.manifests import manifests
 
 __all__ = ["failed_creations", "find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]

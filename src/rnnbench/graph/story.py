@@ -26,6 +26,7 @@ from rnnbench.launch.events import Hello
 from rnnbench.launch.launcher import judge
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
+from rnnbench.launch.subject import find_subject
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.reference.inputs import make_batches, make_parameters
 from rnnbench.reference.network import loss_and_gradients
@@ -94,7 +95,8 @@ def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[Part],
     for name in SYSTEMS:
         if name not in cases:
             continue
-        ending, content = ask(plan, ready, cases[name], method, "story")
+        subject = find_subject(cases[name], plan.workloads, plan.systems, ready.environments)
+        ending, content = ask(subject, method, "story")
         outcome, reason = judge(cases[name], method.threads, ending)
         if outcome == "ok":
             part = msgspec.json.decode(content, type=Part)

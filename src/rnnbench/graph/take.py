@@ -5,19 +5,19 @@ from pathlib import Path
 
 import msgspec
 
-from rnnbench.domain.case import Case, Method
+from rnnbench.domain.case import Method
 from rnnbench.domain.profile import Retrace
 from rnnbench.graph.model import Graph, Taken
 from rnnbench.launch.events import Delivered, Hello
+from rnnbench.launch.inputs import inputs_of
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import judge
 from rnnbench.launch.listener import Listener
-from rnnbench.launch.prepare import Ready, prepare
+from rnnbench.launch.prepare import prepare
+from rnnbench.launch.subject import Subject, find_subject
 from rnnbench.launch.worker import Ending, run_worker
-from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
 from rnnbench.profile.retrace import launch_retrace
-from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 
 def take_graphs(
@@ -38,47 +38,43 @@ def take_graphs(
             answers.append(Taken(case=left_out[key].case, outcome="unsupported", reason=left_out[key].reason))
             continue
         case = chosen[key]
-        taken = _take(plan, ready, case, method)
+        subject = find_subject(case, plan.workloads, plan.systems, ready.environments)
+        taken = _take(subject, method)
         for graph in taken.graphs if not with_text else ():
             graph.text = ""
         if reshape and taken.graphs:
-            taken.retrace = _retrace(plan, ready, case, method)
+            taken.retrace = _retrace(subject, method)
         answers.append(taken)
         said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
         listener.note(f"{case.system} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
     return answers
 
 
-def _take(plan: Plan, ready: Ready, case: Case, method: Method) -> Taken:
-    ending, content = ask(plan, ready, case, method, "graph")
-    outcome, reason = judge(case, method.threads, ending)
-    taken = Taken(case=case, outcome=outcome, reason=reason, seconds=ending.seconds)
+def _take(subject: Subject, method: Method) -> Taken:
+    ending, content = ask(subject, method, "graph")
+    outcome, reason = judge(subject.case, method.threads, ending)
+    taken = Taken(case=subject.case, outcome=outcome, reason=reason, seconds=ending.seconds)
     taken.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
     if outcome == "ok" and content:
         taken.graphs = msgspec.json.decode(content, type=list[Graph])
     elif outcome == "ok":
-        taken.reason = f"{manifests()[case.framework].title}'s folder offers no graphs"
+        taken.reason = f"{subject.manifest.title}'s folder offers no graphs"
     return taken
 
 
-def _retrace(plan: Plan, ready: Ready, case: Case, method: Method) -> Retrace:
-    environment, system = ready.environments[case.environment], plan.systems[case.system]
-    manifest, workload = manifests()[case.framework], plan.workloads[case.workload]
+def _retrace(subject: Subject, method: Method) -> Retrace:
     with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
-        found = launch_retrace(case, workload, system, manifest, environment, method, Path(folder))
-    if workload.one_step:  # it has no length that could change
+        found = launch_retrace(subject, method, Path(folder))
+    if subject.workload.one_step:  # it has no length that could change
         found = msgspec.structs.replace(found, reshapes=tuple(one for one in found.reshapes if one.change == "batch"))
     return found
 
 
-def ask(plan: Plan, ready: Ready, case: Case, method: Method, mode: str) -> tuple[Ending, bytes]:
+def ask(subject: Subject, method: Method, mode: str) -> tuple[Ending, bytes]:
     """How a worker ended, and the file it delivered."""
-    workload, manifest = plan.workloads[case.workload], manifests()[case.framework]
     with tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
-        inputs = Path(folder) / "inputs.npz"
-        write_inputs(inputs, make_parameters(workload, method.seed), make_batches(workload, 1, method.seed))
-        system = plan.systems[case.system]
-        job = make_job(mode, case, workload, system, manifest, method, str(inputs), arrays=folder)
-        ending = run_worker(ready.environments[case.environment], job, manifest.variables, method.limit_seconds)
+        inputs = inputs_of(subject.workload, method.seed, Path(folder), 1)
+        job = make_job(mode, subject, method, str(inputs), arrays=folder)
+        ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds)
         delivered = [event.path for event in ending.events if isinstance(event, Delivered)]
         return ending, Path(delivered[0]).read_bytes() if delivered else b""

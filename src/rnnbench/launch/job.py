@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rnnbench.domain.case import Case, Method
-from rnnbench.domain.system import Manifest, System
+from rnnbench.domain.case import Method
 from rnnbench.domain.workload import Phase, Workload
+from rnnbench.launch.subject import Subject
 
 
 def workload_fields(workload: Workload) -> dict[str, object]:
@@ -21,10 +21,7 @@ def workload_fields(workload: Workload) -> dict[str, object]:
 
 def make_job(
     mode: str,
-    case: Case,
-    workload: Workload,
-    system: System,
-    manifest: Manifest,
+    subject: Subject,
     method: Method,
     inputs: str,
     *,
@@ -32,6 +29,7 @@ def make_job(
     arrays: str = "",
     variants: Sequence[dict[str, object]] = (),
 ) -> dict[str, object]:
+    case, system, manifest = subject.case, subject.system, subject.manifest
     return {
         "mode": mode,
         "framework": manifest.framework,
@@ -39,7 +37,7 @@ def make_job(
         "system": system.name,
         "granularity": system.granularity,
         "execution": system.execution,
-        "workload": workload_fields(workload),
+        "workload": workload_fields(subject.workload),
         "phase": case.phase,
         "phases": phases,
         "device": case.device,

@@ -8,23 +8,17 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Launch, Outcome
-from rnnbench.domain.system import Manifest, System
-from rnnbench.domain.workload import Workload
-from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Samples, Warm
 from rnnbench.launch.job import make_job
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.noise import is_noisy
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.turns import Turns
 from rnnbench.launch.worker import Ending, run_worker
 
 
 def launch_case(
-    case: Case,
-    workload: Workload,
-    system: System,
-    manifest: Manifest,
-    environment: Environment,
+    subject: Subject,
     method: Method,
     inputs: Path,
     round_number: int,
@@ -34,13 +28,14 @@ def launch_case(
 ) -> tuple[Launch, str]:
     """Time one case once. Returns the record and what the worker printed."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    job = make_job("measure", case, workload, system, manifest, method, str(inputs))
+    case = subject.case
+    job = make_job("measure", subject, method, str(inputs))
 
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
     turn = turns.next()
-    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event, turn)
+    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, on_event, turn)
     outcome, reason = judge(case, method.threads, ending)
     if outcome == "ok" and not any(isinstance(event, Samples) for event in ending.events):
         outcome, reason = "failed", "it said it was done, but sent no samples"

@@ -7,13 +7,12 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Limit, Record
-from rnnbench.domain.system import PRECISIONS, Manifest, System
-from rnnbench.domain.workload import Workload
-from rnnbench.environments.environment import Environment
+from rnnbench.domain.system import PRECISIONS
 from rnnbench.launch.events import Hello, Rates
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import judge
 from rnnbench.launch.noise import changed
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.turns import Turns
 from rnnbench.launch.worker import run_worker
 
@@ -36,14 +35,13 @@ def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed
     return list(needed.values())
 
 
-def launch_limit(
-    case: Case, workload: Workload, system: System, manifest: Manifest, environment: Environment, method: Method
-) -> Limit:
+def launch_limit(subject: Subject, method: Method) -> Limit:
     """The case's own job, so that everything is set as it is for the rows; only the work is another."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    job = make_job("limit", case, workload, system, manifest, method, inputs="")
+    case = subject.case
+    job = make_job("limit", subject, method, inputs="")
     turn = Turns().next()
-    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, turn=turn)
+    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, turn=turn)
     outcome, reason = judge(case, method.threads, ending)
     limit = Limit(
         environment=case.environment,
@@ -65,5 +63,5 @@ def launch_limit(
         elif isinstance(event, Rates) and outcome == "ok":
             limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
     if outcome == "ok" and not limit.products:
-        limit = msgspec.structs.replace(limit, reason=f"{manifest.title}'s folder offers no rates")
+        limit = msgspec.structs.replace(limit, reason=f"{subject.manifest.title}'s folder offers no rates")
     return limit

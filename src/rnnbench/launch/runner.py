@@ -12,19 +12,21 @@ from rnnbench.domain.result import Launch, Verification
 from rnnbench.environments.environment import fingerprint
 from rnnbench.environments.inspect import inspect_python
 from rnnbench.errors import UserError
+from rnnbench.files import file_name
+from rnnbench.launch.inputs import inputs_of
 from rnnbench.launch.launcher import launch_case
 from rnnbench.launch.limits import launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.launch.schedule import count_launches, run_schedule
+from rnnbench.launch.schedule import launches_left, run_schedule
+from rnnbench.launch.subject import find_subject
 from rnnbench.launch.turns import Turns
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import manifests
 from rnnbench.plan import Plan
 from rnnbench.profile.session import profile_run
-from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.source import describe_tool
-from rnnbench.store.folder import Contents, append, create_folder, read_folder, require_empty, write_log
+from rnnbench.store.folder import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
 from rnnbench.store.run import Run
 from rnnbench.verify.proofs import proofs_for, verification_jobs
 from rnnbench.verify.small import small_version
@@ -83,6 +85,16 @@ def continue_run(
 
     The time limit and the workers at once may be others than it was begun with: neither changes what is measured.
     """
+    with sole_use(folder):
+        run = _continue(folder, listener, retry_failed, limit_seconds, ahead)
+    if run.profile:
+        profile_run(folder, listener, retry_failed=retry_failed, limit_seconds=limit_seconds)
+    return read_folder(folder)
+
+
+def _continue(
+    folder: Path, listener: Listener, retry_failed: bool, limit_seconds: float | None, ahead: int | None
+) -> Run:
     contents = read_folder(folder)
     for line in contents.damaged:
         listener.note(f"launches.jsonl, {line}: skipped")
@@ -101,7 +113,8 @@ def continue_run(
     launches = [record for record in contents.records if isinstance(record, Launch)]
     if retry_failed:
         launches = [launch for launch in launches if launch.outcome == "ok"]
-    listener.measuring(count_launches(run.cases, run.method, launches))
+    left = launches_left(run.cases, run.method, launches)
+    listener.measuring(len(left))
     turns = Turns(run.method.ahead)
 
     def keep(launch: Launch) -> None:
@@ -109,31 +122,26 @@ def continue_run(
         listener.launched(launch)
 
     with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
-        inputs = {name: _inputs(run, name, Path(place)) for name in {case.workload for case in run.cases}}
+        # Written before anything is timed, once for all rows of a workload, and only for what is left to do.
+        data = Path(run.data) if run.data else None
+        inputs = {
+            name: inputs_of(run.workloads[name], run.method.seed, Path(place), BATCHES, data=data)
+            for name in {case.workload for case in left}
+        }
 
         def execute(case: Case, round_number: int, attempt: int) -> Launch:
             listener.launching(case, round_number)
+            subject = find_subject(case, run.workloads, run.systems, run.environments)
             launch, log = launch_case(
-                case,
-                run.workloads[case.workload],
-                run.systems[case.system],
-                manifests()[case.framework],
-                run.environments[case.environment],
-                run.method,
-                inputs[case.workload],
-                round_number,
-                attempt,
-                listener,
-                turns,
+                subject, run.method, inputs[case.workload], round_number, attempt, listener, turns
             )
             if log.strip():
-                launch = msgspec.structs.replace(launch, log=write_log(folder, _log_name(launch), log))
+                name = file_name(f"{case.key}_{round_number}-{attempt}.log")
+                launch = msgspec.structs.replace(launch, log=write_log(folder, name, log))
             return launch
 
         run_schedule(run.cases, run.method, launches, execute, keep)
-    if run.profile:
-        profile_run(folder, listener, retry_failed=retry_failed, limit_seconds=limit_seconds)
-    return read_folder(folder)
+    return run
 
 
 def require_frameworks(run: Run) -> None:
@@ -186,28 +194,6 @@ def _limits(folder: Path, contents: Contents, listener: Listener, retry_failed: 
     needed = limits_needed(run.cases, contents.records, retry_failed)
     listener.limiting(len(needed))
     for case in needed:
-        limit = launch_limit(
-            case,
-            run.workloads[case.workload],
-            run.systems[case.system],
-            manifests()[case.framework],
-            run.environments[case.environment],
-            run.method,
-        )
+        limit = launch_limit(find_subject(case, run.workloads, run.systems, run.environments), run.method)
         append(folder, limit)
         listener.limited(limit)
-
-
-def _inputs(run: Run, name: str, place: Path) -> Path:
-    """The parameters and batches of a workload, written once for all its rows and before any is timed."""
-    path = place / f"{list(run.workloads).index(name)}.npz"
-    data = Path(run.data) if run.data else None
-    batches = make_batches(run.workloads[name], BATCHES, run.method.seed, data)
-    write_inputs(path, make_parameters(run.workloads[name], run.method.seed), batches)
-    return path
-
-
-def _log_name(launch: Launch) -> str:
-    name = launch.case.key.replace("/", ".").replace("|", "_")
-    plain = "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in name)
-    return f"{plain}_{launch.round}-{launch.attempt}.log"

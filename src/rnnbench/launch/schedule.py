@@ -72,7 +72,7 @@ def run_schedule(
     return launches
 
 
-def count_launches(cases: Sequence[Case], method: Method, earlier: Iterable[Launch]) -> int:
-    """How many launches are left if none of them is noisy and none fails: for progress."""
+def launches_left(cases: Sequence[Case], method: Method, earlier: Iterable[Launch]) -> list[Case]:
+    """The case of every launch that is left if none of them is noisy and none fails."""
     ledger = _Ledger(method, earlier)
-    return sum(ledger.unfinished(case, number) for case in cases for number in range(method.launches))
+    return [case for case in cases for number in range(method.launches) if ledger.unfinished(case, number)]

@@ -4,6 +4,7 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.environments.environment import Environment
 from rnnbench.launch.job import make_job
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.worker import run_worker
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
@@ -25,6 +26,7 @@ def why_not_started(environment: Environment) -> str:
         precision="fp32",
         environment=environment.id,
     )
-    job = make_job("start", case, workload, system, manifest, make_method(), "")
+    subject = Subject(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
+    job = make_job("start", subject, make_method(), "")
     ending = run_worker(environment, job, manifest.variables, _SECONDS)
     return "" if ending.outcome == "ok" else f"{ending.outcome} during {ending.stage}: {ending.reason}"

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import msgspec
 
-from rnnbench.domain.case import Case, Method
+from rnnbench.domain.case import Method
 from rnnbench.domain.profile import Change, Reshape, Retrace
-from rnnbench.domain.system import Manifest, System
 from rnnbench.domain.workload import Workload
-from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import Event, First, Hello, Reshaped
+from rnnbench.launch.inputs import inputs_of
 from rnnbench.launch.job import make_job, workload_fields
 from rnnbench.launch.launcher import judge
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.worker import run_worker
-from rnnbench.profile.inputs import inputs_of
+from rnnbench.profile.watch import BATCHES
 
 CHANGES: tuple[Change, ...] = ("batch", "steps")
 
@@ -26,11 +26,7 @@ def reshaped(workload: Workload, change: Change) -> Workload:
 
 
 def launch_retrace(
-    case: Case,
-    workload: Workload,
-    system: System,
-    manifest: Manifest,
-    environment: Environment,
+    subject: Subject,
     method: Method,
     place: Path,
     on_event: Callable[[Event], None] = lambda event: None,
@@ -39,16 +35,16 @@ def launch_retrace(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     variants: list[dict[str, object]] = []
     for change in CHANGES:
-        other = reshaped(workload, change)
-        inputs = inputs_of(other, method.seed, place, change, batches=1)
+        other = reshaped(subject.workload, change)
+        inputs = inputs_of(other, method.seed, place, 1, kind=change)
         variants.append({"change": change, "workload": workload_fields(other), "inputs": str(inputs)})
-    own = inputs_of(workload, method.seed, place)
-    job = make_job("retrace", case, workload, system, manifest, method, str(own), variants=variants)
-    ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
-    outcome, reason = judge(case, method.threads, ending)
+    own = inputs_of(subject.workload, method.seed, place, BATCHES)
+    job = make_job("retrace", subject, method, str(own), variants=variants)
+    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, on_event)
+    outcome, reason = judge(subject.case, method.threads, ending)
     events = ending.events
     return Retrace(
-        case=case,
+        case=subject.case,
         started=started,
         outcome=outcome,
         reason=reason,

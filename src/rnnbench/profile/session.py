@@ -11,10 +11,10 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.listener import Listener
-from rnnbench.manifests import manifests
+from rnnbench.launch.subject import find_subject
 from rnnbench.profile.retrace import launch_retrace
 from rnnbench.profile.watch import launch_profile
-from rnnbench.store.folder import append, read_folder
+from rnnbench.store.folder import append, read_folder, sole_use
 from rnnbench.store.run import Run
 
 Part = Literal["operators", "shapes"]
@@ -31,6 +31,13 @@ def profile_run(
     limit_seconds: float | None = None,
 ) -> None:
     """Nothing is timed here that a table of times would show; what is there already is not done again."""
+    with sole_use(folder):
+        _profile_run(folder, listener, parts, retry_failed, limit_seconds)
+
+
+def _profile_run(
+    folder: Path, listener: Listener, parts: Collection[Part], retry_failed: bool, limit_seconds: float | None
+) -> None:
     contents = read_folder(folder)
     done = {
         (record.case.key, _PART_OF[type(record)])
@@ -56,13 +63,7 @@ def _launch(run: Run, case: Case, part: Part, place: Path, folder: Path, listene
         listener.stage(case, STAGES[type(event)])
 
     listener.stage(case, "starting")
-    what = (
-        case,
-        run.workloads[case.workload],
-        run.systems[case.system],
-        manifests()[case.framework],
-        run.environments[case.environment],
-        run.method,
-        place,
-    )
-    return launch_retrace(*what, on_event) if part == "shapes" else launch_profile(*what, folder, on_event)
+    subject = find_subject(case, run.workloads, run.systems, run.environments)
+    if part == "shapes":
+        return launch_retrace(subject, run.method, place, on_event)
+    return launch_profile(subject, run.method, place, folder, on_event)

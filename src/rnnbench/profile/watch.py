@@ -10,26 +10,22 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Operator, Profile
-from rnnbench.domain.system import Manifest, System
-from rnnbench.domain.workload import Workload
-from rnnbench.environments.environment import Environment
+from rnnbench.files import file_name
 from rnnbench.launch.events import Event, Hello, Profiled, Unprofiled
+from rnnbench.launch.inputs import inputs_of
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import judge
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.worker import run_worker
-from rnnbench.profile.inputs import inputs_of
 from rnnbench.profile.kinds import counts_by_kind, seconds_by_kind
 
+BATCHES = 2  # distinct ones, fed in turn
 TOP = 12  # operators that are kept by name
 TRACES = "traces"
 
 
 def launch_profile(
-    case: Case,
-    workload: Workload,
-    system: System,
-    manifest: Manifest,
-    environment: Environment,
+    subject: Subject,
     method: Method,
     place: Path,
     folder: Path,
@@ -37,10 +33,11 @@ def launch_profile(
 ) -> Profile:
     """Inputs are written to `place`, the trace into the folder of traces below `folder`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    inputs = inputs_of(workload, method.seed, place)
+    case, variables = subject.case, subject.manifest.variables
+    inputs = inputs_of(subject.workload, method.seed, place, BATCHES)
     with tempfile.TemporaryDirectory(prefix="rnnbench-trace-") as scratch:
-        job = make_job("profile", case, workload, system, manifest, method, str(inputs), arrays=scratch)
-        ending = run_worker(environment, job, manifest.variables, method.limit_seconds, on_event)
+        job = make_job("profile", subject, method, str(inputs), arrays=scratch)
+        ending = run_worker(subject.environment, job, variables, method.limit_seconds, on_event)
         outcome, reason = judge(case, method.threads, ending)
         profile = Profile(
             case=case,
@@ -86,8 +83,7 @@ def _keep(trace: str, scratch: Path, case: Case, folder: Path) -> str:
     """The trace's new place, relative to the folder; empty where there is none in the scratch folder."""
     if not Path(trace).is_file() or scratch.resolve() not in Path(trace).resolve().parents:
         return ""
-    name = "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in case.key.replace("/", "."))
-    kept = Path(TRACES) / f"{name}.json.gz"
+    kept = Path(TRACES) / file_name(f"{case.key}.json.gz")
     (folder / TRACES).mkdir(parents=True, exist_ok=True)
     shutil.move(trace, folder / kept)
     return str(kept)

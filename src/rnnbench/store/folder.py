@@ -1,6 +1,8 @@
 """The folder itself: `run.json`, the append-only `launches.jsonl` and `profiles.jsonl`, and `logs/`."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Record
 from rnnbench.errors import UserError
 from rnnbench.files import write_atomically
+from rnnbench.lock import locked
 from rnnbench.store.run import SCHEMA, Run
 
 RUN_FILE = "run.json"
@@ -43,6 +46,20 @@ def create_folder(folder: Path, run: Run) -> None:
     (folder / LOGS).mkdir(parents=True, exist_ok=True)
     (folder / RECORDS_FILE).touch()
     write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
+
+
+@contextmanager
+def sole_use(folder: Path) -> Iterator[None]:
+    """Nobody else goes on with this run meanwhile: they would do the same, and disturb each other's times."""
+    with ExitStack() as held:
+        if (folder / RUN_FILE).is_file():  # otherwise it is no run, and whoever reads it says so
+            try:
+                held.enter_context(locked(folder / RECORDS_FILE))
+            except BlockingIOError:
+                raise UserError(
+                    f"{folder} is in use: another rnnbench goes on with it", "wait for that one to end, or stop it"
+                ) from None
+        yield
 
 
 def append(folder: Path, record: Record | ProfileRecord) -> None:

@@ -5,28 +5,28 @@ from pathlib import Path
 
 import msgspec
 
-from rnnbench.domain.case import Case, Method
+from rnnbench.domain.case import Method
 from rnnbench.domain.result import Verification
-from rnnbench.domain.system import Manifest, System
-from rnnbench.environments.environment import Environment
 from rnnbench.files import write_atomically
+from rnnbench.launch.subject import Subject
 from rnnbench.paths import cache_folder
 from rnnbench.source import source_hash, system_sources
 
 
-def cache_path(case: Case, system: System, manifest: Manifest, environment: Environment, method: Method) -> Path:
+def cache_path(subject: Subject, method: Method) -> Path:
     """Named by everything the result depends on: code of system, worker, reference and comparison too."""
     driver = Path(__file__).resolve().parent.parent
     judges = source_hash(driver / "reference", driver / "verify")
+    case = subject.case
     parts = (
         case.workload,
         case.system,
         case.device,
         case.precision,
         case.phase,
-        str(system.biases),
-        environment.fingerprint,
-        system_sources(manifest),
+        str(subject.system.biases),
+        subject.environment.fingerprint,
+        system_sources(subject.manifest),
         judges,
         str(method.threads),
         str(method.flush_denormals),

@@ -8,8 +8,8 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.system import System
 from rnnbench.domain.workload import Workload
 from rnnbench.environments.environment import Environment
+from rnnbench.launch.subject import Subject, find_subject
 from rnnbench.machine import allowed_cpus, find_gpus
-from rnnbench.manifests import manifests
 from rnnbench.verify.small import small_version
 from rnnbench.verify.verifier import Proof
 
@@ -24,22 +24,14 @@ def proofs_for(
 ) -> list[Proof]:
     """One proof per worker: cases that share everything but the phase share a process."""
     small = {name: small_version(workload) for name, workload in workloads.items()}
-    grouped: dict[tuple[str, ...], dict[str, Case]] = {}
+    by_name = {workload.name: workload for workload in small.values()}
+    grouped: dict[tuple[str, ...], dict[str, Subject]] = {}
     for case in cases:
         proved = msgspec.structs.replace(case, workload=small[case.workload].name)
         key = (proved.workload, proved.system, proved.device, proved.precision, proved.environment)
-        grouped.setdefault(key, {})[proved.phase] = proved
-    by_name = {workload.name: workload for workload in small.values()}
-    return [
-        Proof(
-            cases=tuple(group[phase] for phase in sorted(group)),  # forward before train
-            workload=by_name[key[0]],
-            system=systems[key[1]],
-            manifest=manifests()[systems[key[1]].framework],
-            environment=environments[key[4]],
-        )
-        for key, group in grouped.items()
-    ]
+        grouped.setdefault(key, {})[proved.phase] = find_subject(proved, by_name, systems, environments)
+    # Forward before train.
+    return [Proof(tuple(group[phase] for phase in sorted(group))) for group in grouped.values()]
 
 
 def verification_jobs(cases: Iterable[Case]) -> int:

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Verification
-from rnnbench.domain.system import Manifest, System
-from rnnbench.domain.workload import Workload
-from rnnbench.environments.environment import Environment
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import make_job
 from rnnbench.launch.launcher import disobedience, judge
 from rnnbench.launch.several import several
+from rnnbench.launch.subject import Subject
 from rnnbench.launch.worker import run_worker
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.verify import cache
@@ -27,14 +25,14 @@ from rnnbench.verify.compare import compare
 UPDATES = 3
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What one worker is to prove: cases that differ in nothing but their phase, on a small workload."""
+class Proof(msgspec.Struct, frozen=True):
+    """What one worker is to prove: subjects that differ in nothing but their phase, on a small workload."""
 
-    cases: tuple[Case, ...]
-    workload: Workload
-    system: System
-    manifest: Manifest
-    environment: Environment
+    subjects: tuple[Subject, ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return tuple(subject.case for subject in self.subjects)
 
 
 def prove(
@@ -49,10 +47,7 @@ def prove(
     method = msgspec.structs.replace(method, cpus=())  # pinned, they would all sit on the same few
 
     def one(proof: Proof) -> list[Verification]:
-        places = {
-            case.phase: cache.cache_path(case, proof.system, proof.manifest, proof.environment, method)
-            for case in proof.cases
-        }
+        places = {subject.case.phase: cache.cache_path(subject, method) for subject in proof.subjects}
         kept = [cache.load(path) for path in places.values()] if use_cache else [None]
         if None not in kept:
             return [verification for verification in kept if verification is not None]
@@ -75,18 +70,17 @@ def prove(
 def verify_one(proof: Proof, method: Method) -> list[Verification]:
     """Run the system on the small workload and compare everything it computed, phase by phase."""
     start = time.monotonic()
-    parameters = make_parameters(proof.workload, method.seed)
-    batches = make_batches(proof.workload, UPDATES, method.seed)
+    subject = proof.subjects[0]
+    workload = subject.workload
+    parameters = make_parameters(workload, method.seed)
+    batches = make_batches(workload, UPDATES, method.seed)
     phases = tuple(case.phase for case in proof.cases)
     results: list[Verification] = []
     with tempfile.TemporaryDirectory(prefix="rnnbench-verify-") as folder:
         inputs = Path(folder) / "inputs.npz"
         write_inputs(inputs, parameters, batches)
-        job = make_job(
-            "verify", proof.cases[0], proof.workload, proof.system, proof.manifest, method, str(inputs),
-            phases=phases, arrays=folder,
-        )  # fmt: skip
-        ending = run_worker(proof.environment, job, proof.manifest.variables, method.limit_seconds)
+        job = make_job("verify", subject, method, str(inputs), phases=phases, arrays=folder)
+        ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds)
         hello = next((event for event in ending.events if isinstance(event, Hello)), None)
         delivered = {event.phase: event.path for event in ending.events if isinstance(event, Arrays)}
         for case in proof.cases:
@@ -105,7 +99,7 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
                 figures = compare(
-                    proof.workload, case.phase, case.precision, proof.system.biases, parameters, batches, computed
+                    workload, case.phase, case.precision, subject.system.biases, parameters, batches, computed
                 )
                 results.append(_judged(msgspec.structs.replace(verification, figures=tuple(figures))))
             else:

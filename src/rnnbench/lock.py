@@ -1,4 +1,4 @@
-"""One process at a time builds or deletes an environment."""
+"""One process at a time: builds or deletes an environment, goes on with a run."""
 
 import fcntl
 import os
