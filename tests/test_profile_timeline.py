@@ -73,6 +73,11 @@ def test_totals_become_operations_one_after_the_other():
     assert union_seconds(operations) == pytest.approx(4.0)
 
 
+def test_operations_too_short_for_the_clock_hide_no_others():
+    operations = end_to_end([("View", 3, 0.0), ("Dot", 2, 3.0), ("View", 1, 0.0)])
+    assert by_name(leaves(operations)) == [["Dot", 2, 3.0], ["View", 4, 0.0]]
+
+
 @pytest.mark.parametrize(("plain", "told"), [(1.5, 1.5), (4.0, 2.0)])
 def test_a_batch_that_was_faster_under_the_profiler_was_disturbed_without_it(plain, told):
     watched = Timeline(host=[Operation("mm", "0", 0.0, 3.0)], device=[], batches=2, file="")

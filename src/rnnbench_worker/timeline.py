@@ -83,11 +83,14 @@ def by_name(operations):
 
 
 def end_to_end(totals):
-    """Operations from a profiler that has only totals, (name, how many, seconds): one after the other."""
+    """Operations from a profiler that has only totals, (name, how many, seconds): one after the other.
+
+    Each on a lane of its own: one too short for the clock is not a part of the one that begins at the same time.
+    """
     operations, start = [], 0.0
     for name, count, seconds in totals:
         for _ in range(count):
-            operations.append(Operation(name, "", start, seconds / count))
+            operations.append(Operation(name, str(len(operations)), start, seconds / count))
             start += seconds / count
     return operations
 
