@@ -12,7 +12,7 @@ from .network import Network
 
 
 class LasagneProgram(FunctionProgram):
-    """Its function takes batches of any size and length: only the layers were told of one."""
+    """Its function takes batches of any size, and of any length where a mask has not written one in."""
 
     def __init__(self, job, parameters):
         super(LasagneProgram, self).__init__(job)

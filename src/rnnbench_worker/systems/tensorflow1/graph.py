@@ -16,13 +16,13 @@ def graph_behind(graph, fetches):
     whole = graph.as_graph_def()
     fetches = fetches if isinstance(fetches, list) else [fetches]
     names = [getattr(fetch, "op", fetch).name for fetch in fetches]  # of a tensor, what makes it
-    note = "of the {} nodes in the tf.Graph those that a batch needs; the session runs no others".format(len(whole.node))
+    note = "of the {} nodes in the tf.Graph those that a batch needs; the session runs no others"
     part = tf.graph_util.extract_sub_graph(whole, names)
-    return definition_graph(tf.GraphDef(node=in_order(part.node), library=part.library), note)
+    return definition_graph(tf.GraphDef(node=in_order(part.node), library=part.library), note.format(len(whole.node)))
 
 
 def in_order(nodes):
-    """After all that it reads, but for what comes round a loop: as they were made, a node may stand before its Enter."""
+    """Each after all that it reads, but for what comes round a loop. As they were made, it may stand before an Enter."""
     by_name = {node.name: node for node in nodes}
     placed, order = set(), []
     for node in nodes:
