@@ -22,7 +22,7 @@ def graph_behind(graph, fetches):
 
 
 def in_order(nodes):
-    """Each after all that it reads, but for what comes round a loop. As they were made, it may stand before an Enter."""
+    """Each after all that it reads, but for what comes round a loop. As they were made, some precede their Enter."""
     by_name = {node.name: node for node in nodes}
     placed, order = set(), []
     for node in nodes:
