@@ -353,6 +353,7 @@ def test_the_builds_for_cuda_have_environments_of_their_own(toy, monkeypatch):
     ("says", "found"),
     [
         ("echo 'NVIDIA H200, 550.54.15, 143771'", (Gpu(name="NVIDIA H200", driver="550.54.15", memory_mib=143771),)),
+        ("echo 'NVIDIA GB10, 580.95, [N/A]'", (Gpu(name="NVIDIA GB10", driver="580.95", memory_mib=0),)),
         ("echo 'No devices were found'", ()),
         ("echo 'NVIDIA-SMI has failed, because, of, this, and, that'", ()),
         ("exit 9", ()),
