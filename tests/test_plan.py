@@ -10,7 +10,7 @@ from rnnbench import plan as planning
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.system import Unsupported, satisfies, version_key
 from rnnbench.errors import UserError
-from rnnbench.machine import Gpu, find_gpus
+from rnnbench.machine import Gpu
 from rnnbench.plan import Selection, join_plans, make_plan, pick_device, select_systems
 
 TOY = """
@@ -347,28 +347,6 @@ def test_the_builds_for_cuda_have_environments_of_their_own(toy, monkeypatch):
     plan = select("toy/fine/eager", device="auto")
     assert {(case.device, case.environment) for case in plan.cases} == {("cuda", "toy-1.5.0-cuda")}
     assert plan.specs["toy-1.5.0-cuda"].requirements == ("toy-lib-cuda==1.5.0", "numpy")
-
-
-@pytest.mark.parametrize(
-    ("says", "found"),
-    [
-        ("echo 'NVIDIA H200, 550.54.15, 143771'", (Gpu(name="NVIDIA H200", driver="550.54.15", memory_mib=143771),)),
-        ("echo 'No devices were found'", ()),
-        ("echo 'NVIDIA-SMI has failed, because, of, this, and, that'", ()),
-        ("exit 9", ()),
-    ],
-)
-def test_gpus_are_those_that_the_drivers_own_tool_lists(tmp_path, monkeypatch, says, found):
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(f"#!/bin/sh\n{says}\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_gpus() == found
-
-
-def test_no_tool_means_no_gpu(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_gpus() == ()
 
 
 # --- cost -----------------------------------------------------------------------------------------------

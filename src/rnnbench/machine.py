@@ -13,7 +13,7 @@ import msgspec
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     driver: str
-    memory_mib: int
+    memory_mib: int  # 0 where it does not tell: some share the host's
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,8 @@ def find_gpus() -> tuple[Gpu, ...]:
     for line in answer.strip().splitlines():
         with contextlib.suppress(ValueError):  # "No devices were found"
             name, driver, memory = (field.strip() for field in line.split(","))
-            gpus.append(Gpu(name=name, driver=driver, memory_mib=int(memory)))
+            known = 0 if memory.startswith("[") else int(memory)  # such as [N/A]
+            gpus.append(Gpu(name=name, driver=driver, memory_mib=known))
     return tuple(gpus)
 
 

@@ -8,7 +8,10 @@ from rnnbench.store.folder import Contents
 
 def describe_gpus(contents: Contents) -> list[str]:
     """One line each. Rows run on the first: its clocks and temperatures before and after the samples go with it."""
-    lines = [f"{gpu.name}, driver {gpu.driver}, {gpu.memory_mib:,} MiB" for gpu in contents.run.machine.gpus]
+    lines = [
+        f"{gpu.name}, driver {gpu.driver}" + (f", {gpu.memory_mib:,} MiB" if gpu.memory_mib else "")
+        for gpu in contents.run.machine.gpus
+    ]
     launches = [record for record in contents.records if isinstance(record, Launch)]
     states = [state for launch in launches for state in (launch.gpu_before, launch.gpu_after) if state]
     if lines and states:
