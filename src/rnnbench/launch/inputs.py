@@ -1,20 +1,21 @@
 """The numbers that programs are fed, as files that many of them share."""
 
+import hashlib
 from pathlib import Path
 
+import msgspec
+
 from rnnbench.domain.workload import Workload
-from rnnbench.files import file_name
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 
-def inputs_of(
-    workload: Workload, seed: int, place: Path, batches: int, *, data: Path | None = None, kind: str = ""
-) -> Path:
+def inputs_of(workload: Workload, seed: int, place: Path, batches: int, *, data: Path | None = None) -> Path:
     """A workload's parameters and so many distinct batches; made only where the file is not there yet.
 
-    `kind` tells workloads of the same name apart.
+    Its name is made of all that a workload is: two of the same name, or of names that look alike, share no file.
     """
-    path = place / file_name(f"{workload.name} {kind} {batches}.npz")
+    digest = hashlib.sha256(msgspec.json.encode(workload)).hexdigest()[:16]
+    path = place / f"{digest}-{batches}.npz"
     if not path.exists():
         write_inputs(path, make_parameters(workload, seed), make_batches(workload, batches, seed, data))
     return path

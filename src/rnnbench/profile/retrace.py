@@ -36,7 +36,7 @@ def launch_retrace(
     variants: list[dict[str, object]] = []
     for change in CHANGES:
         other = reshaped(subject.workload, change)
-        inputs = inputs_of(other, method.seed, place, 1, kind=change)
+        inputs = inputs_of(other, method.seed, place, 1)
         variants.append({"change": change, "workload": workload_fields(other), "inputs": str(inputs)})
     own = inputs_of(subject.workload, method.seed, place, BATCHES)
     job = make_job("retrace", subject, method, str(own), variants=variants)
