@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from .settings import place_of
+from .device import place_of, wait_for
 
 
 def rates(job):
@@ -20,8 +20,4 @@ def rates(job):
         # Negated on the way: a plain assignment or identity shares the memory and copies nothing.
         return lambda: tf.negative(source)
 
-    def sync(handle):
-        if job["device"] == "cuda":
-            tf.test.experimental.sync_devices()
-
-    return {"product": product, "copy": copy, "sync": sync}
+    return {"product": product, "copy": copy, "sync": lambda handle: wait_for(place)}

@@ -8,7 +8,7 @@ from rnnbench_worker.program import Program
 from rnnbench_worker.training import BETA_1
 
 from .adam import Adam
-from .settings import device_of, place_of
+from .device import device_of, peak_bytes, place_of, wait_for
 
 
 class TensorFlowProgram(Program):
@@ -17,7 +17,6 @@ class TensorFlowProgram(Program):
     def __init__(self, job, network, compiled, parameters):
         self._workload = job["workload"]
         self._network = network
-        self._cuda = job["device"] == "cuda"
         self._place = place_of(job)
         with tf.device(self._place):
             self._variables = tf.nest.map_structure(tf.Variable, network.own(parameters))
@@ -59,9 +58,7 @@ class TensorFlowProgram(Program):
             return self._train(fed)
 
     def sync(self, handle):
-        # On a CPU a call returns when it is done; a GPU is asked.
-        if self._cuda:
-            tf.test.experimental.sync_devices()
+        wait_for(self._place)
 
     # --- reading back ---
 
@@ -91,4 +88,4 @@ class TensorFlowProgram(Program):
         return sum(int(tf.size(variable)) for variable in self._flat)
 
     def peak_device_bytes(self):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"] if self._cuda else None
+        return peak_bytes(self._place)

@@ -40,13 +40,3 @@ def describe_device(job):
         "device_name": name,
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
     }
-
-
-def place_of(job):
-    """The device in TensorFlow's words."""
-    return "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
-
-
-def device_of(variable):
-    """Where a variable really is, in the job's words."""
-    return "cuda" if "GPU" in variable.device.upper() else "cpu"
