@@ -4,6 +4,7 @@ import pytest
 
 from rnnbench_worker import clock
 from rnnbench_worker.clock import Runner, block_size, half_width, sample, student_95, warm_up
+from rnnbench_worker.program import Program
 
 ADAPTIVE = {
     "protocol": "adaptive", "timing": "throughput", "warm_seconds": 5.0, "sample_seconds": 10.0,
@@ -11,10 +12,8 @@ ADAPTIVE = {
 }  # fmt: skip
 
 
-class World:
+class World(Program):
     """Time that passes only when the program works, and a note of everything it was asked to do."""
-
-    device = "cpu"
 
     def __init__(self, feed=0.0, call=0.0, sync=0.0):
         self.now = 100.0

@@ -19,7 +19,7 @@ class Runner(object):
 
     def __init__(self, program, phase, staged):
         self._program = program
-        self._call = program.train if phase == "train" else program.forward
+        self._call = program.call_of(phase)
         self._staged = staged
         self._next = 0
         #: Seconds of all blocks by the device's own clock, to be compared with the host's; None: it has none.

@@ -78,6 +78,10 @@ class Program(object):
         """Forward, loss, backward, one Adam update; return a handle of the loss, do not wait."""
         raise NotImplementedError
 
+    def call_of(self, phase):
+        """What a batch of a phase calls."""
+        return self.train if phase == "train" else self.forward
+
     def sync(self, handle):
         """Wait until everything up to this handle is done on the device."""
 
@@ -109,3 +113,8 @@ class Program(object):
     def peak_device_bytes(self):
         """Most device memory the process has had in use, or None where there is no such number."""
         return None
+
+
+def built_once(program):
+    """`builds` of programs that make one function, their phase's, at its first call: no shape makes another."""
+    return int(program.function is not None)

@@ -75,7 +75,7 @@ def difference(other, framework, program, parameters, batch):
     training = other["phase"] == "train"
     # Training has moved them on; the new program starts from where the old one is.
     fresh = framework.build(other, program.parameters() if training else parameters)
-    found, wanted = [result(one, training, batch) for one in (program, fresh)]
+    found, wanted = [result(one, other["phase"], batch) for one in (program, fresh)]
     if found.shape != wanted.shape:
         return "it gave the shape {} in place of {}".format(list(found.shape), list(wanted.shape))
     error = float(np.linalg.norm(found - wanted) / (np.linalg.norm(wanted) or 1.0))
@@ -85,11 +85,11 @@ def difference(other, framework, program, parameters, batch):
     return "{} off by {:.2g} from a program's that was built for the shape".format(what, error)
 
 
-def result(program, training, batch):
+def result(program, phase, batch):
     fed = program.feed(program.stage(batch))
-    handle = program.train(fed) if training else program.forward(fed)
+    handle = program.call_of(phase)(fed)
     program.sync(handle)
-    return np.asarray(program.loss(handle) if training else program.logits(handle), np.float64)
+    return np.asarray(program.loss(handle) if phase == "train" else program.logits(handle), np.float64)
 
 
 def in_short(error):

@@ -9,7 +9,7 @@ def graphs(job, make):
     program, fed = make()
     train = job["phase"] == "train"
     if job["execution"].startswith("eager"):
-        return [record_operators(lambda: (program.train if train else program.forward)(fed))]
+        return [record_operators(lambda: program.call_of(job["phase"])(fed))]
     function = program._model.train_function if train else program._model.predict_function
     data = fed if train else fed[:1]
     # Keras jits inside its function, which takes an iterator: seen from outside it is one call.

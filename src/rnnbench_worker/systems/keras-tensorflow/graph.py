@@ -10,7 +10,7 @@ def graphs(job, make):
     data = fed if train else fed[:1]
     if job["execution"].startswith("eager"):
         return function_graphs(function, ([data],), xla=False)
-    (program.train if train else program.forward)(fed)
+    program.call_of(job["phase"])(fed)
     (traced,) = [one for one in functions_in(function) if one.experimental_get_tracing_count()]
     return function_graphs(traced, (data,), job["execution"].startswith("xla"))
 

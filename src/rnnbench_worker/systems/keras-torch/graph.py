@@ -6,5 +6,5 @@ from rnnbench_worker.systems.pytorch.graph import told, watching
 def graphs(job, make):
     with watching() as seen:
         program, fed = make()
-        (program.train if job["phase"] == "train" else program.forward)(fed)
+        program.call_of(job["phase"])(fed)
     return told(seen)

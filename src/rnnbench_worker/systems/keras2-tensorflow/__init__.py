@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from rnnbench_worker.program import built_once as builds
 from rnnbench_worker.systems.keras2 import with_version
-from rnnbench_worker.systems.keras2.builds import builds
 from rnnbench_worker.systems.tensorflow1.graph import graph_behind
 from rnnbench_worker.systems.tensorflow1.profiling import watch_session
 from rnnbench_worker.systems.tensorflow1.settings import describe_device, make_session
@@ -28,7 +28,7 @@ def build(job, parameters):
 
 def graphs(job, make):
     program, fed = make()
-    (program.train if job["phase"] == "train" else program.forward)(fed)
+    program.call_of(job["phase"])(fed)
     return [graph_behind(tf.get_default_graph(), program.function.outputs + [program.function.updates_op])]
 
 

@@ -1,7 +1,7 @@
 """Keras 2 on Theano."""
 
+from rnnbench_worker.program import built_once as builds
 from rnnbench_worker.systems.keras2 import with_version
-from rnnbench_worker.systems.keras2.builds import builds
 from rnnbench_worker.systems.theano.inspection import graphs, profiler
 from rnnbench_worker.systems.theano.settings import describe_device
 

@@ -1,7 +1,7 @@
 """Lasagne on Theano."""
 
+from rnnbench_worker.program import built_once as builds
 from rnnbench_worker.systems.theano.inspection import graphs, profiler
-from rnnbench_worker.systems.theano.program import builds
 from rnnbench_worker.systems.theano.settings import describe_device
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import pytensor
 
-from rnnbench_worker.systems.theano.program import builds
+from rnnbench_worker.program import built_once as builds
 
 from .graph import graphs
 from .profiling import profiler

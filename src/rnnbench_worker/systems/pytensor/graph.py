@@ -5,5 +5,5 @@ from rnnbench_worker.systems.theano.functions import function_graph
 
 def graphs(job, make):
     program, fed = make()
-    (program.train if job["phase"] == "train" else program.forward)(fed)
+    program.call_of(job["phase"])(fed)
     return [function_graph("PyTensor graph", program.function)]

@@ -16,7 +16,7 @@ def graphs(job, make):
         program, fed = make()
         seen.names = {id(parameter): name for name, parameter in program._network.named_parameters()}
         for call in range(CALLS.get(job["execution"], 1)):
-            (program.train if job["phase"] == "train" else program.forward)(fed)
+            program.call_of(job["phase"])(fed)
             if call == 0 and job["execution"] in CALLS:
                 seen.static.append(script_graph(ir_of(program._wrapped)))
                 if len(seen.static[0].fields["operators"]) > LARGEST:

@@ -7,7 +7,7 @@ from rnnbench_worker.systems.graph_def import definition_graph, sources_of
 
 def graphs(job, make):
     program, fed = make()
-    (program.train if job["phase"] == "train" else program.forward)(fed)
+    program.call_of(job["phase"])(fed)
     return [graph_behind(program._graph, program._fetches)]
 
 

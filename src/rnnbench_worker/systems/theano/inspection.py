@@ -5,7 +5,7 @@ from .functions import function_graph, watch_function
 
 def graphs(job, make):
     program, fed = make()
-    (program.train if job["phase"] == "train" else program.forward)(fed)
+    program.call_of(job["phase"])(fed)
     return [function_graph("Theano graph", compiled(program))]
 
 

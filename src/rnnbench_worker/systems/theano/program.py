@@ -25,11 +25,6 @@ class FunctionProgram(Program):
         return float(handle)
 
 
-def builds(program):
-    """How often it was compiled."""
-    return int(program.function is not None)
-
-
 def host(shared):
     """A copy of what a shared variable holds, wherever that is."""
     return np.array(shared.get_value(borrow=True))
