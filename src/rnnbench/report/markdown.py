@@ -129,7 +129,7 @@ def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[
     method = document.runs[run].run.method
     counted = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
     how = counted.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
-    yield f"{how} ({plain(method_name(document.runs[run].run))}, seed {method.seed})"
+    yield f"{how} ({plain(method_name(document.runs[run]))}, seed {method.seed})"
     profiled = any(was_profiled(row) for row in document.analysis.rows[run])
     yield _METRICS + (_PROFILE_METRICS if profiled else "")
     panels = [(number, panel) for number, panel in enumerate(document.panels) if panel.group.run == run]

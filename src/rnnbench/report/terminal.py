@@ -7,7 +7,7 @@ from rnnbench.analysis.rows import Row
 from rnnbench.report import units
 from rnnbench.report.gpus import describe_gpus
 from rnnbench.report.lines import above_the_line, below_the_line
-from rnnbench.report.method import beside
+from rnnbench.report.method import method_name
 from rnnbench.report.profile_cells import PROFILE_LEGEND, profile_cells, was_profiled
 from rnnbench.report.table import RULE, Column, render
 from rnnbench.store.folder import Contents
@@ -74,8 +74,7 @@ def _header(contents: Contents) -> str:
         f"{gpus}"
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"
-        f"\nmethod       {method.protocol}, {method.timing}, {method.launches} launches a case, seed {method.seed}"
-        f"{beside(method)}"
+        f"\nmethod       {method_name(contents)}, seed {method.seed}"
     )
 
 
