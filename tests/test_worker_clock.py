@@ -157,6 +157,13 @@ def test_three_blocks_even_when_the_first_took_all_the_time_there_is(world):
     assert warm_up(world.runner(), ADAPTIVE)[0] == 3
 
 
+def test_a_slow_program_that_was_warm_before_is_warm_again_after_one_batch(world):
+    world.costs["train"] = 100.0
+    assert warm_up(world.runner(), ADAPTIVE, again=True)[0] == 1
+    world.costs["train"] = 1.0
+    assert warm_up(world.runner(), ADAPTIVE, again=True)[0] == 3
+
+
 def test_warm_up_goes_on_until_the_last_three_blocks_agree(world):
     world.costs["train"] = 0.5
     world.slowness = lambda calls: max(1.0, 1.5 - 0.1 * calls)  # faster and faster, for five calls

@@ -17,7 +17,7 @@ def measure(job, framework, channel):
     channel.send("warm", batches=warm_batches, seconds=warm_seconds)
     if wait_for_turn():
         # The machine is quiet only now, and the device may have cooled down while it waited.
-        _, _, per_batch = warm_up(runner, job["method"])
+        _, _, per_batch = warm_up(runner, job["method"], again=True)
     before = gpu_state() if job["device"] == "cuda" else None
     runner.by_device = 0.0
     samples = sample(runner, job["method"], per_batch)
