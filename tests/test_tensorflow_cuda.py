@@ -28,6 +28,11 @@ def cudnn(tensorflow, monkeypatch):
     use("cudnn-stand-in", Path(tensorflow.python))
 
 
+def cuda_job(system, workload, place, **fields):
+    """The job of a row that a CPU has too, for CUDA."""
+    return {**job_for(f"tensorflow/{system}", workload, place, threads=1, **fields), "device": "cuda"}
+
+
 def test_all_around_cudnn_is_right_and_would_be_found_wrong(cudnn):
     systems = [f"cudnn-stand-in/stack/{name}" for name in ("eager", "graph")]
     assert not_verified(verdicts(rnnbench.make_plan(systems, [LANGUAGE, SPEECH], device="cpu"))) == []
@@ -46,7 +51,7 @@ tf.config.set_logical_device_configuration(
 tf.debugging.set_log_device_placement(True)
 sys.modules[framework.__name__ + ".device"].GPU = "/CPU:1"
 given, batches = load_inputs(job["inputs"])
-program = framework.build(dict(job, device="cuda"), given)
+program = framework.build(job, given)
 staged = program.stage(batches[0])
 kept, log = os.dup(2), tempfile.TemporaryFile()
 os.dup2(log.fileno(), 2)
@@ -66,7 +71,7 @@ NO_COMPUTING = {"SyncDevice", "_Arg", "_DeviceArg"}
 
 @pytest.mark.parametrize("execution", ["eager", "graph", "xla-while"])
 def test_everything_is_computed_where_the_job_asks(tensorflow, tmp_path, execution):
-    job = job_for(f"tensorflow/packed/{execution}", LANGUAGE, tmp_path, phase="train", threads=1)
+    job = cuda_job(f"packed/{execution}", LANGUAGE, tmp_path, phase="train")
     first, second = run_snippet(tensorflow, job, PLACED)
     assert set(first) <= NO_COMPUTING
     assert "ResourceApplyAdam" in second or any("_step_" in name for name in second)
@@ -81,7 +86,7 @@ def flat(weights, biases, **rest):
     return tf.zeros([sum(array.size for array in list(weights) + list(biases))])
 
 tf.raw_ops.CudnnRNNCanonicalToParamsV2 = flat
-program = framework.build(dict(job, **{changed}), given)
+program = framework.build(job, given)
 graph = program._train.get_concrete_function(program.feed(program.stage(batches[0]))).graph
 operations = graph.get_operations()
 shapes = [
@@ -94,16 +99,16 @@ answer = [[operation.type for operation in operations], shapes]
 
 @pytest.mark.parametrize("workload", [LANGUAGE, SPEECH])
 def test_cudnns_operator_takes_what_it_is_given_and_has_a_gradient(tensorflow, tmp_path, workload):
-    job = job_for("tensorflow/packed/graph", workload, tmp_path, phase="train", threads=1)
-    types, _ = run_snippet(tensorflow, job, TRACED.replace("{changed}", "{'device': 'cuda', 'granularity': 'stack'}"))
+    job = cuda_job("packed/graph", workload, tmp_path, phase="train")
+    types, _ = run_snippet(tensorflow, {**job, "granularity": "stack"}, TRACED)
     assert types.count("CudnnRNNV3") == types.count("CudnnRNNBackpropV3") == 1
     assert "Tanh" not in types  # no cell beside it
 
 
 def test_loops_for_xla_know_the_shape_of_every_element(tensorflow, tmp_path):
     """XLA on CUDA refuses a list whose elements may have any shape."""
-    job = job_for("tensorflow/packed/xla-while", SPEECH, tmp_path, phase="train", threads=1)
-    _, shapes = run_snippet(tensorflow, job, TRACED.replace("{changed}", "{}"))
+    job = cuda_job("packed/xla-while", SPEECH, tmp_path, phase="train")
+    _, shapes = run_snippet(tensorflow, job, TRACED)
     assert shapes
     assert all(size >= 0 for shape in shapes for size in (shape if isinstance(shape, list) else [shape]))
 
@@ -121,7 +126,7 @@ answer = [told, tf.config.experimental.tensor_float_32_execution_enabled()]
 
 @pytest.mark.parametrize(("precision", "tf32"), [("fp32", False), ("tf32", True), ("bf16", False)])
 def test_memory_is_taken_as_needed_and_tf32_only_where_it_is_asked_for(tensorflow, tmp_path, precision, tf32):
-    job = {**job_for("tensorflow/packed/graph", LANGUAGE, tmp_path, precision=precision, threads=1), "device": "cuda"}
+    job = cuda_job("packed/graph", LANGUAGE, tmp_path, precision=precision)
     assert run_snippet(tensorflow, job, SETTINGS) == [[["one", True], ["two", True]], tf32]
 
 
@@ -134,5 +139,5 @@ except RuntimeError as error:
 
 
 def test_without_a_gpu_a_job_for_one_says_so(tensorflow, tmp_path):
-    job = {**job_for("tensorflow/packed/graph", LANGUAGE, tmp_path, threads=1), "device": "cuda"}
+    job = cuda_job("packed/graph", LANGUAGE, tmp_path)
     assert run_snippet(tensorflow, job, NO_GPU) == f"TensorFlow {tensorflow.version} sees no CUDA device"
