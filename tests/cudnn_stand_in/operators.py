@@ -15,13 +15,13 @@ class StandIn:
 
     def to_params(self, weights, biases, num_layers, num_units, input_size, **kind):
         """All matrices, then all biases, end to end."""
-        sizes = shapes(num_layers, num_units, input_size, two(kind["direction"]))
+        sizes = shapes(num_layers, num_units, input_size, ways_of(kind["direction"]))
         assert [tuple(matrix.shape) for matrix in weights] == sizes
         assert [tuple(vector.shape) for vector in biases] == [(num_units,)] * len(sizes)
         return tf.concat([tf.reshape(array, [-1]) for array in list(weights) + list(biases)], axis=0)
 
     def to_canonical(self, params, num_params_weights, num_params_biases, num_layers, num_units, input_size, **kind):
-        sizes = shapes(num_layers, num_units, input_size, two(kind["direction"]))
+        sizes = shapes(num_layers, num_units, input_size, ways_of(kind["direction"]))
         assert num_params_weights == num_params_biases == len(sizes)
         parts = tf.split(params, [rows * columns for rows, columns in sizes] + [num_units] * len(sizes))
         matrices, biases = parts[: len(sizes)], parts[len(sizes) :]
@@ -30,7 +30,7 @@ class StandIn:
     def rnn(self, input, input_h, input_c, params, sequence_lengths, is_training, time_major, **kind):
         assert (is_training, time_major) == (True, True)
         assert (kind["rnn_mode"], kind["input_mode"]) == ("lstm", "linear_input")
-        ways = two(kind["direction"])
+        ways = ways_of(kind["direction"])
         layers, units = input_h.shape[0] // ways, input_h.shape[2]
         size = {"num_layers": layers, "num_units": units, "input_size": input.shape[2]}
         count = 8 * layers * ways
@@ -39,9 +39,10 @@ class StandIn:
         for layer in range(layers):
             outputs = []
             for way in range(ways):
-                index = layer * ways + (ways - 1 - way if self._backward_first else way)
-                part = slice(8 * index, 8 * index + 8)
-                state = input_h[layer * ways + way], input_c[layer * ways + way]
+                place = layer * ways + way
+                held = layer * ways + (ways - 1 - way if self._backward_first else way)
+                part = slice(8 * held, 8 * held + 8)
+                state = input_h[place], input_c[place]
                 ahead = turn(xs, sequence_lengths) if way else xs
                 hs = self._layer(made.weights[part], made.biases[part], ahead, state, sequence_lengths)
                 outputs.append(turn(hs, sequence_lengths) if way else hs)
@@ -67,7 +68,7 @@ class StandIn:
         return tf.stack(outputs)
 
 
-def two(direction):
+def ways_of(direction):
     return {"unidirectional": 1, "bidirectional": 2}[direction]
 
 

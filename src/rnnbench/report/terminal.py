@@ -69,8 +69,8 @@ def _header(contents: Contents) -> str:
     environments = ", ".join(f"{one.id} (Python {one.python_version})" for one in run.environments.values())
     return (
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
-        + f"\nCPU          {machine.cpu}, {machine.cores} cores; {method.threads} threads, pinned"
-        f" to {','.join(map(str, method.cpus)) or 'nothing'}"
+        + f"\nCPU          {machine.cpu}, {machine.cores} cores; workers pinned to "
+        f"{','.join(map(str, method.cpus)) or 'nothing'}"
         f"{gpus}"
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"

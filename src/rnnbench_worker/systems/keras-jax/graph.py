@@ -7,10 +7,8 @@ from rnnbench_worker.systems.jax.graph import record_operators, traced_graphs
 
 def graphs(job, make):
     program, fed = make()
-    train = job["phase"] == "train"
     if job["execution"].startswith("eager"):
         return [record_operators(lambda: program.call_of(job["phase"])(fed))]
-    function = program._model.train_function if train else program._model.predict_function
-    data = fed if train else fed[:1]
+    function, data = program.function_of(job["phase"], fed)
     # Keras jits inside its function, which takes an iterator: seen from outside it is one call.
     return traced_graphs(jax.jit(lambda state: function(state, iter([data]))).trace(program._take_state()))

@@ -5,9 +5,7 @@ from rnnbench_worker.systems.tensorflow.graph import function_graphs
 
 def graphs(job, make):
     program, fed = make()
-    train = job["phase"] == "train"
-    function = program._model.train_function if train else program._model.predict_function
-    data = fed if train else fed[:1]
+    function, data = program.function_of(job["phase"], fed)
     if job["execution"].startswith("eager"):
         return function_graphs(function, ([data],), xla=False)
     program.call_of(job["phase"])(fed)

@@ -83,6 +83,12 @@ class KerasProgram(Program):
         self._model.reset_metrics()
         return self._model.train_function([fed])["loss"]
 
+    def function_of(self, phase, fed):
+        """What `fit` or `predict` calls, and what it takes of a batch: for `graphs`."""
+        if phase == "train":
+            return self._model.train_function, fed
+        return self._model.predict_function, fed[:1]
+
     # --- reading back ---
 
     def settle(self):
