@@ -69,6 +69,18 @@ def sabotage(private_folders, monkeypatch):
 
 
 @pytest.fixture
+def pretend_processor(private_folders, monkeypatch):
+    """Plan as on another kind of machine."""
+    from rnnbench.domain.system import Processor
+
+    def pretend(architecture, *features):
+        for module in ("rnnbench.environments.spec", "rnnbench.plan"):
+            monkeypatch.setattr(f"{module}.this_processor", lambda: Processor(architecture, frozenset(features)))
+
+    return pretend
+
+
+@pytest.fixture
 def environment_of(private_folders, monkeypatch):
     """A framework's environment from the shared cache, created there when it is missing."""
     from rnnbench.environments.registry import resolve

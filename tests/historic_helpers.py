@@ -3,10 +3,9 @@
 import pytest
 
 from rnnbench.domain.system import satisfies
-from rnnbench.environments.interpreters import choose_interpreter
+from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
-from rnnbench.environments.spec import parse_spec
-from rnnbench.errors import UserError
+from rnnbench.environments.spec import no_wheels, parse_spec
 from rnnbench.launch import worker
 from rnnbench.manifests import manifests
 from rnnbench.paths import cache_folder
@@ -22,13 +21,16 @@ HISTORIC = [framework for framework in manifests() if is_historic(framework)]
 
 
 def environment_or_skip(framework, environment_of):
-    """The environment, created where it is missing; a machine without its interpreter skips the test and says why."""
-    if find(parse_spec(framework)) is None:
-        try:
-            choose_interpreter(parse_spec(framework).python)
-        except UserError as error:
-            pytest.skip(error.what)
+    """The environment, created where it is missing; a machine that cannot have it skips the test and says why."""
+    spec = parse_spec(framework)
+    if find(spec) is None and (reason := why_not(spec)):
+        pytest.skip(reason)
     return environment_of(framework)
+
+
+def why_not(spec):
+    """Why the environment of a spec cannot be created here; empty when it can."""
+    return no_wheels(spec.architectures) or no_interpreter(spec.python)
 
 
 def keep_compiled(monkeypatch):

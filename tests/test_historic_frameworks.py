@@ -149,9 +149,9 @@ def test_denormals_are_flushed(answer, system):
 @pytest.mark.parametrize("framework", SETTINGS)
 def test_with_one_thread_no_second_one_computes(historic, framework, tmp_path):
     # Not pinned: on one processor it would look like one thread even if there were more.
-    said, found = measure(historic(framework), framework, tmp_path, threads=1, pinned=False, phases=["forward"])
+    said, (average, _) = measure(historic(framework), framework, tmp_path, threads=1, pinned=False, phases=["forward"])
     assert said == 1
-    assert 0.5 < found < 1.5
+    assert average < 1.5
 
 
 @pytest.mark.slow
@@ -159,9 +159,9 @@ def test_with_one_thread_no_second_one_computes(historic, framework, tmp_path):
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="needs two processors")
 @pytest.mark.parametrize("framework", SETTINGS)
 def test_with_two_threads_it_says_so_and_both_compute(historic, framework, tmp_path):
-    said, found = measure(historic(framework), framework, tmp_path, threads=2, pinned=True, phases=["forward"])
+    said, (_, working) = measure(historic(framework), framework, tmp_path, threads=2, pinned=True, phases=["forward"])
     assert said == 2
-    assert found > 1.1
+    assert working >= 2
 
 
 BLAS = """
@@ -183,7 +183,8 @@ def test_theano_multiplies_by_the_blas_that_numpy_brought(answer, historic):
 # --- declared -----------------------------------------------------------------------------------------
 
 
-def test_what_they_cannot_do_is_declared():
+def test_what_they_cannot_do_is_declared(pretend_processor):
+    pretend_processor("x86_64")
     asked = plan([f"{framework}/*" for framework in HISTORIC], ["bi-ctc-long"], precisions=["fp32", "bf16"])
     reasons = {(left.case.framework, left.case.phase, left.case.precision): left.reason for left in asked.left_out}
     assert "libwarpctc" in reasons["lasagne", "train", "fp32"]
@@ -192,8 +193,24 @@ def test_what_they_cannot_do_is_declared():
     assert {case.precision for case in asked.cases} == {"fp32"}
 
 
-def test_without_an_old_interpreter_their_rows_are_left_out_and_others_are_run(sabotage, monkeypatch):
+def test_where_no_wheels_are_offered_their_rows_are_left_out_with_that_reason(pretend_processor, call):
+    pretend_processor("aarch64")
+    reason = "no wheels: this version is offered for x86_64 only, and this machine is aarch64"
+    asked = plan([f"{framework}/*" for framework in HISTORIC], ["ce-short"])
+    assert (asked.cases, {left.reason for left in asked.left_out}) == ((), {reason})
+    old = plan(["pytorch/stack/eager"], ["ce-short"], versions=["1.3.1"], phases=["train"])
+    assert [left.reason for left in old.left_out] == [reason]
+    assert f"TensorFlow 1 is left out: {reason}" in call("env", "doctor").out
+    answer = call("env", "create", "lasagne")
+    assert answer.code == 2
+    assert f"cannot create lasagne-0.1: {reason}" in answer.err
+
+
+def test_without_an_old_interpreter_their_rows_are_left_out_and_others_are_run(
+    sabotage, monkeypatch, pretend_processor
+):
     """On a machine that has nothing but the Python that runs rnnbench."""
+    pretend_processor("x86_64")
     running = interpreters.Interpreter(Path(sys.executable).resolve(), "3.13.0")
     monkeypatch.setattr(interpreters, "find_interpreters", lambda: [running])
     ready = prepare(plan(["sabotage/packed/honest", "lasagne/*"], ["ce-short"]), Listener())

@@ -7,9 +7,8 @@ one; of the versions that only add to the picture, those are tested that somebod
 import pytest
 
 import rnnbench
-from historic_helpers import environment_or_skip
+from historic_helpers import environment_or_skip, why_not
 from rnnbench.environments.create import create
-from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.many import make_all
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import parse_spec
@@ -34,7 +33,7 @@ def old(environment_of):
             pytest.skip(f"{name} is not here, and large: `rnnbench env create {name}` makes it")
         if name in MADE:  # all at once: that is quicker
             specs = [parse_spec(one) for one in MADE]
-            make_all([one for one in specs if find(one) is None and not no_interpreter(one.python)], create)
+            make_all([one for one in specs if find(one) is None and not why_not(one)], create)
         return environment_or_skip(name, environment_of)
 
     return find_or_make

@@ -51,7 +51,8 @@ def test_a_run_records_versions_and_threads(jax):
     assert set(launch.versions) == {"jax", "jaxlib", "optax", "python"}
     (limit,) = [record for record in results.contents.records if isinstance(record, Limit)]
     assert (limit.outcome, limit.reason, limit.threads) == ("ok", "", 1)
-    assert limit.flops_per_s > limit.bytes_per_s > 1e8
+    assert limit.products
+    assert limit.copies
     assert results.rows[0].limit_share > 0
 
 

@@ -2,6 +2,7 @@
 
 Measured from outside, by what the kernel counts for each thread: the time it ran, and the time it was ready to run and
 waited for a processor. Together, per second, they are the threads that want to compute, however busy the machine is.
+How well a framework shares work out among its threads is its own business: of two it is only asked that both work.
 """
 
 import contextlib
@@ -38,29 +39,32 @@ LIVING = [framework for framework in manifests() if framework not in HISTORIC]
 
 
 def wanted_seconds(process):
-    """Seconds that the threads of a process ran or were ready to."""
-    total = 0
+    """Seconds that each thread of a process ran or was ready to."""
+    wanted = {}
     for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             ran, waited, _ = file.read_text().split()
-            total += int(ran) + int(waited)
-    return total / 1e9
+            wanted[file.parent.name] = (int(ran) + int(waited)) / 1e9
+    return wanted
 
 
 class Meter:
-    """How many threads of a process wanted to compute, on average, since this was made."""
+    """The threads of a process that wanted to compute since this was made."""
 
     def __init__(self, process):
         self._process = process
         self._start = time.monotonic(), wanted_seconds(process)
 
     def read(self):
-        began, wanted = self._start
-        return (wanted_seconds(self._process) - wanted) / (time.monotonic() - began)
+        """(how many there were on average, how many had a share worth the name)"""
+        began, before = self._start
+        spent = {task: wanted - before.get(task, 0.0) for task, wanted in wanted_seconds(self._process).items()}
+        total = sum(spent.values())
+        return total / (time.monotonic() - began), sum(one > 0.02 * total for one in spent.values())
 
 
 def measure(environment, framework, place, *, threads, pinned, phases=("forward", "train")):
-    """(threads as the framework says, threads that want to compute while it is being sampled)"""
+    """(threads as the framework says, what a `Meter` reads while it is being sampled)"""
     plan = rnnbench.make_plan([CHOSEN.get(framework, f"{framework}/*")], [WORKLOAD], device="cpu", phases=phases)
     case = [case for case in plan.cases if case.system == plan.cases[0].system][-1]  # training, where it can
     job = job_for(case.system, WORKLOAD, place, phase=case.phase, threads=threads)
@@ -87,18 +91,18 @@ def measure(environment, framework, place, *, threads, pinned, phases=("forward"
 @pytest.mark.parametrize("framework", LIVING)
 def test_with_one_thread_no_second_one_computes(framework, environment_of, tmp_path):
     # Not pinned: on one processor it would look like one thread even if there were more.
-    said, found = measure(environment_of(framework), framework, tmp_path, threads=1, pinned=False)
+    said, (average, _) = measure(environment_of(framework), framework, tmp_path, threads=1, pinned=False)
     assert said in (1, None)  # XLA does not tell; where it is pinned its processors are counted
-    assert 0.5 < found < 1.5
+    assert average < 1.5
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="needs two processors")
 @pytest.mark.parametrize("framework", LIVING)
 def test_with_two_threads_it_says_so_and_both_compute(framework, environment_of, tmp_path):
-    said, found = measure(environment_of(framework), framework, tmp_path, threads=2, pinned=True)
+    said, (_, working) = measure(environment_of(framework), framework, tmp_path, threads=2, pinned=True)
     assert said == 2
-    assert found > 1.1
+    assert working >= 2
 
 
 BUSY = """
@@ -121,7 +125,9 @@ def test_every_computing_thread_is_seen_even_where_processors_are_few(threads):
         process.stdout.readline()
         meter = Meter(process.pid)
         time.sleep(0.5)
-        assert meter.read() == pytest.approx(threads, abs=0.4)
+        average, working = meter.read()
+        assert average == pytest.approx(threads, abs=0.4)
+        assert working == threads
     finally:
         process.kill()
         process.communicate()

@@ -5,9 +5,12 @@ import os
 import platform
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import msgspec
+
+from rnnbench.domain.system import Processor
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +67,16 @@ def physical_cpus() -> list[int]:
             seen.add(core)
             chosen.append(cpu)
     return chosen
+
+
+@cache
+def this_processor() -> Processor:
+    """The features are those of the first core; none where the kernel does not list them."""
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return Processor(platform.machine(), frozenset(value.split()))
+    return Processor(platform.machine(), frozenset())
 
 
 def find_gpus() -> tuple[Gpu, ...]:

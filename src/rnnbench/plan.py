@@ -13,9 +13,9 @@ from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
-from rnnbench.environments.spec import EnvironmentSpec, parse_spec
+from rnnbench.environments.spec import EnvironmentSpec, no_wheels, parse_spec
 from rnnbench.errors import UserError
-from rnnbench.machine import find_gpus
+from rnnbench.machine import find_gpus, this_processor
 from rnnbench.manifests import manifests
 
 #: The quick comparison. A CPU takes minutes for the full language model: there it is a reduced one.
@@ -86,7 +86,8 @@ def make_plan(selection: Selection) -> Plan:
             if identifier not in specs:  # two spellings of a version are one environment
                 specs[identifier] = spec
                 version = environment.version if environment else spec.version
-                there.append(_Place(identifier, version, "" if environment else no_interpreter(spec.python)))
+                lacking = "" if environment else no_wheels(spec.architectures) or no_interpreter(spec.python)
+                there.append(_Place(identifier, version, lacking))
     for workload in workloads:
         for system in systems:
             manifest = manifests()[system.framework]
@@ -163,7 +164,7 @@ def why_not(
 ) -> str:
     """Why a combination cannot be run here; empty when it can."""
     for gap in manifest.unsupported:
-        if gap.covers(system, workload, phase, device, precision, version):
+        if gap.covers(system, workload, phase, device, precision, version, this_processor()):
             return gap.reason
     offers: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (phase, system.phases, "phase"),

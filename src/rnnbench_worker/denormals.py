@@ -1,24 +1,23 @@
 """Flushing denormal numbers to zero, for frameworks that have no setting of their own for it.
 
-Vanishing gradients end as denormal numbers, which x86 handles very slowly.
+Vanishing gradients end as denormal numbers, which many processors handle very slowly.
 """
 
 import ctypes
 import platform
 
-#: Of the register MXCSR: results that are denormal become zero, and so do operands.
-FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = 1 << 15, 1 << 6
-
-#: The C library's environment of floating-point arithmetic on x86-64: eight words, the last of them MXCSR.
-WORDS, MXCSR = 8, 7
+#: By architecture: the words of glibc's `fenv_t`, which of them is the control register, and the bits to set there.
+#: x86-64 has MXCSR, where denormal results and denormal operands have a bit each. ARM has FPCR, where one does both.
+CONTROL_REGISTERS = {"x86_64": (8, 7, 1 << 15 | 1 << 6), "aarch64": (2, 0, 1 << 24)}
 
 
 def flush_denormals():
-    """For this thread and those it starts from now on. Elsewhere than on x86-64 with glibc nothing is done."""
-    if platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
+    """For this thread and those it starts from now on. Without glibc, or on another architecture, nothing is done."""
+    if platform.machine() not in CONTROL_REGISTERS or platform.libc_ver()[0] != "glibc":
         return
+    words, register, bits = CONTROL_REGISTERS[platform.machine()]
     library = ctypes.CDLL("libm.so.6")
-    environment = (ctypes.c_uint32 * WORDS)()
+    environment = (ctypes.c_uint32 * words)()
     library.fegetenv(environment)
-    environment[MXCSR] |= FLUSH_TO_ZERO | DENORMALS_ARE_ZERO
+    environment[register] |= bits
     library.fesetenv(environment)

@@ -17,6 +17,13 @@ DEVICES: tuple[Device, ...] = ("cpu", "cuda")
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
 
 
+class Processor(msgspec.Struct, frozen=True):
+    """What of a CPU decides whether a system can run on it at all."""
+
+    architecture: str  # `x86_64` or `aarch64`, as the kernel calls it
+    features: frozenset[str]  # such as `bf16`, as the kernel lists them
+
+
 class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who computes a workload. Its name is `framework/granularity/execution`."""
 
@@ -51,10 +58,22 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     bidirectional: bool | None = None
     variable_length: bool | None = None
     versions: str | None = None  # requirement on the framework's version, e.g. `<2.0`
+    architecture: str | None = None  # of the processor: `x86_64` or `aarch64`
+    without_feature: str | None = None  # a feature that the processor lacks, e.g. `bf16`
 
     def covers(
-        self, system: System, workload: Workload, phase: Phase, device: Device, precision: Precision, version: str
+        self,
+        system: System,
+        workload: Workload,
+        phase: Phase,
+        device: Device,
+        precision: Precision,
+        version: str,
+        processor: Processor | None = None,
     ) -> bool:
+        """Without a processor: whether the combination cannot be run on any."""
+        if processor is None and (self.architecture or self.without_feature):
+            return False
         conditions = (
             (self.phase, phase),
             (self.device, device),
@@ -67,6 +86,8 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             fnmatchcase(f"{system.granularity}/{system.execution}", self.system)
             and all(wanted is None or wanted == actual for wanted, actual in conditions)
             and (self.versions is None or satisfies(version, self.versions))
+            and (processor is None or self.architecture in (None, processor.architecture))
+            and (processor is None or self.without_feature not in processor.features)
         )
 
 
@@ -79,6 +100,7 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     versions: str = ""  # which versions of the framework this is for; empty: all
     constraints: tuple[str, ...] = ()  # pins for what comes along
     tooling: tuple[str, ...] = ()  # pip, setuptools, wheel to install first, where the venv's are too old
+    architectures: tuple[str, ...] = ()  # processors that there are wheels for, e.g. `x86_64`; empty: all
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from rnnbench.environments.inspect import inspect_python
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
 from rnnbench.environments.marker import folder_of, lock_of, log_of, read_marker, starts, write_marker
 from rnnbench.environments.moved_on import SPEC, how_to_renew, moved_on
-from rnnbench.environments.spec import EnvironmentSpec
+from rnnbench.environments.spec import EnvironmentSpec, no_wheels
 from rnnbench.environments.versions import same_version
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, remove_folder
@@ -47,6 +47,8 @@ def create(spec: EnvironmentSpec, report: Report = silent, *, fresh: bool = Fals
                 if changes:
                     report(f"warning: it was created from other requirements ({changes}); {how_to_renew(ready)}")
                 return ready
+            if reason := no_wheels(spec.architectures):
+                raise UserError(f"cannot create {spec.id}: {reason}", "take another version, or another machine")
             if fresh:
                 choose_interpreter(spec.python)  # before what is there is lost
             remove_folder(folder)  # what an interrupted creation left, or what is to be made anew

@@ -1,6 +1,6 @@
 """Looking at everything that can be wrong with the environments and the machine, and saying what to do."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ from rnnbench.environments.interpreters import choose_interpreter
 from rnnbench.environments.marker import log_of
 from rnnbench.environments.moved_on import how_to_renew, moved_on
 from rnnbench.environments.registry import failed_creations, half_environments, list_environments
-from rnnbench.environments.spec import parse_spec
+from rnnbench.environments.spec import no_wheels, parse_spec
 from rnnbench.environments.used import refreshed
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage
@@ -36,7 +36,10 @@ def diagnose(start: Start | None = None) -> list[Finding]:
 
 def _interpreters() -> list[Finding]:
     """For each framework, whether its environment could be created here."""
-    findings = [_creatable(manifest.title, parse_spec(name).python) for name, manifest in manifests().items()]
+    findings = []
+    for name, manifest in manifests().items():
+        spec = parse_spec(name)
+        findings.append(_creatable(manifest.title, spec.python, spec.architectures))
     # One framework of many may be out of reach; all of them is no way to work.
     if findings and all(each.level == "warning" for each in findings):
         findings = [msgspec.structs.replace(each, level="problem") for each in findings]
@@ -49,10 +52,13 @@ def _older() -> Iterator[Finding]:
         own = manifest.requirements_for(manifest.version)
         for entry in manifest.requirements:
             if own is not None and entry.python != own.python:
-                yield _creatable(f"{manifest.title} {entry.versions}".strip(), entry.python)
+                title = f"{manifest.title} {entry.versions}".strip()
+                yield _creatable(title, entry.python, entry.architectures)
 
 
-def _creatable(title: str, python: str) -> Finding:
+def _creatable(title: str, python: str, architectures: Sequence[str]) -> Finding:
+    if reason := no_wheels(architectures):
+        return Finding("ok", f"{title} is left out: {reason}")
     try:
         found = choose_interpreter(python)
     except UserError as error:

@@ -1,6 +1,7 @@
 """What an environment should hold: a framework's manifest, read for one version and one device."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -8,6 +9,7 @@ from rnnbench.domain.catalog import nearest
 from rnnbench.domain.system import DEVICES, Device, Manifest
 from rnnbench.environments.versions import is_version, same_version
 from rnnbench.errors import UserError
+from rnnbench.machine import this_processor
 from rnnbench.manifests import manifests
 
 _PATTERN = re.compile(r"(?P<framework>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:==\s*(?P<version>\S+))?")
@@ -23,10 +25,19 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     requirements: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     tooling: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()  # processors that there are wheels for; empty: all
 
     @property
     def id(self) -> str:
         return f"{self.framework}-{self.version}" + ("-cuda" if self.variant == "cuda" else "")
+
+
+def no_wheels(architectures: Sequence[str]) -> str:
+    """Why this machine cannot have what is offered for these processors; empty when it can, or none is named."""
+    here = this_processor().architecture
+    if not architectures or here in architectures:
+        return ""
+    return f"no wheels: this version is offered for {', '.join(architectures)} only, and this machine is {here}"
 
 
 def parse_spec(text: str, device: str = "cpu") -> EnvironmentSpec:
@@ -55,6 +66,7 @@ def parse_spec(text: str, device: str = "cpu") -> EnvironmentSpec:
         requirements=filled(entry.cuda if cuda else entry.cpu),
         constraints=filled(entry.constraints),
         tooling=filled(entry.tooling),
+        architectures=entry.architectures,
     )
 
 

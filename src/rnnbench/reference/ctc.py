@@ -39,9 +39,10 @@ def negative_log_likelihood(logits: Floats, labels: Integers, lengths: Integers)
     last = arrivals[np.arange(batch), lengths - 1]
     log_likelihood = np.logaddexp(last[:, -1], last[:, -2])
 
-    with np.errstate(invalid="ignore"):  # -inf less -inf, when the labels do not fit
+    # When the labels do not fit, -inf less -inf is not a number. Some CPUs warn about it again in the product.
+    with np.errstate(invalid="ignore"):
         posterior = np.exp(arrivals + departures - emissions - log_likelihood[:, None, None])
-    expected = posterior @ np.eye(classes)[states]  # states of one class are added up
+        expected = posterior @ np.eye(classes)[states]  # states of one class are added up
     gradient = np.exp(log_probabilities) - expected
     gradient[np.arange(steps) >= lengths[:, None]] = 0.0
     return -log_likelihood, gradient

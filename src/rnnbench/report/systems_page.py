@@ -69,9 +69,16 @@ def _environment(manifest: Manifest) -> str:
     lines = [f"- Version {manifest.version} of {_packages(manifest)}, Python {entry.python.replace(',', ', ')}."]
     cuda = f"; with CUDA {_code(entry.cuda, manifest.version)}" if entry.cuda else ""
     lines.append(f"- Installs {_code(entry.cpu, manifest.version)}{cuda}.")
-    others = [other.versions for other in manifest.requirements if other is not entry]
+    if entry.architectures:
+        lines.append(f"- Offered for {' and '.join(entry.architectures)} only.")
+    others = [
+        (f"`{other.versions}`" if other.versions else "any")
+        + (f" ({', '.join(other.architectures)} only)" if other.architectures else "")
+        for other in manifest.requirements
+        if other is not entry
+    ]
     if others:
-        ranges = " or ".join(f"`{versions}`" if versions else "any" for versions in others)
+        ranges = " or ".join(others)
         lines.append(f"- Other versions: {ranges}.")
     return "".join(f"{line}\n" for line in lines)
 
@@ -127,6 +134,8 @@ def _conditions(gap: Unsupported) -> str:
     if gap.variable_length is not None:
         words.append("with sequences of different lengths" if gap.variable_length else "with sequences of one length")
     words += [f"in versions {gap.versions}"] if gap.versions else []
+    words += [f"on {gap.architecture}"] if gap.architecture else []
+    words += [f"without {gap.without_feature}"] if gap.without_feature else []
     return ", ".join(words)
 
 
