@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from rnnbench import plan as planning
 from rnnbench.analysis import check, compare
 from rnnbench.analysis.analyse import Analysis, analyse
 from rnnbench.analysis.check import Finding

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.analysis import drift
+from rnnbench.analysis.drift import DRIFT, can_judge_rounds, odd_round, probe_change, within_launches
 from rnnbench.analysis.evidence import Evidence
 from rnnbench.launch.noise import clocks_moved
 from rnnbench.store.folder import Contents
@@ -131,7 +131,7 @@ def _narrow(evidence: Evidence) -> Finding:
 
 
 def _steady(evidence: Evidence) -> Finding:
-    found = [(one, drift.within_launches(one.launches)) for one in evidence.measured]
+    found = [(one, within_launches(one.launches)) for one in evidence.measured]
     faster = [one.key for one, verdict in found if verdict == "faster"]
     slower = [one.key for one, verdict in found if verdict == "slower"]
     advice = []
@@ -143,7 +143,7 @@ def _steady(evidence: Evidence) -> Finding:
         "drift in launches",
         faster + slower,
         len(evidence.measured),
-        f"still changed by over {100 * drift.DRIFT:g} % while they were sampled "
+        f"still changed by over {100 * DRIFT:g} % while they were sampled "
         f"({len(faster)} faster, {len(slower)} slower)",
         "; ".join(advice),
     )
@@ -151,9 +151,9 @@ def _steady(evidence: Evidence) -> Finding:
 
 def _rounds(evidence: Evidence) -> Finding:
     rows = [one.launches for one in evidence.measured]
-    odd = drift.odd_round(rows)
+    odd = odd_round(rows)
     if odd is None:
-        several = drift.can_judge_rounds(rows)
+        several = can_judge_rounds(rows)
         what = "no round was faster or slower as a whole" if several else "not judged: too few rows or rounds"
         return Finding(about="drift over rounds", level="ok", what=what)
     return Finding(
@@ -166,7 +166,7 @@ def _rounds(evidence: Evidence) -> Finding:
 
 
 def _speed(evidence: Evidence) -> Finding:
-    speed = drift.probe_change(evidence.probes)
+    speed = probe_change(evidence.probes)
     threshold = evidence.run.method.noise_threshold
     if speed is None:
         what = "not known: the fixed computation beside the launches was not timed"

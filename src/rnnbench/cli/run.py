@@ -122,9 +122,9 @@ def run(
         typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
     if data is not None:
-        from rnnbench.reference import treebank
+        from rnnbench.reference.treebank import read_treebank
 
-        treebank.read(data, vocabulary=10001)  # a wrong folder is better told now than after the environments are made
+        read_treebank(data, vocabulary=10001)  # a wrong folder is better told now than after the environments are made
 
     from rnnbench.cli.progress import Progress
     from rnnbench.launch.runner import begin_run

@@ -19,8 +19,8 @@ from rnnbench import __version__
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.errors import UserError
-from rnnbench.graph import svg
 from rnnbench.graph.model import Graph
+from rnnbench.graph.svg import MARKER, STYLE, draw
 from rnnbench.graph.take import ask
 from rnnbench.launch.events import Hello
 from rnnbench.launch.launcher import judge
@@ -138,8 +138,8 @@ def as_page(parts: list[Part], missing: list[str]) -> bytes:
         missing=missing,
         programs=[program for part in parts for program in part.programs],
         version=__version__,
-        style=svg.STYLE + _read("style.css"),
-        marker=svg.MARKER,
+        style=STYLE + _read("style.css"),
+        marker=MARKER,
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         # Inside a script element only `</` could end it.
@@ -149,7 +149,7 @@ def as_page(parts: list[Part], missing: list[str]) -> bytes:
 
 
 def _drawing(number: int, part: Part) -> str:
-    body, width, height = svg.draw(part.graph, f"part{number}-")
+    body, width, height = draw(part.graph, f"part{number}-")
     size = f'viewBox="-2 0 {width + 4:.0f} {height:.0f}" width="{width + 4:.0f}" height="{height:.0f}"'
     size += f' style="--own:{width + 4:.0f}px"'  # a narrow window may shrink it, but not beyond reading
     label = escape(f"{part.title}: {part.graph.form}")

@@ -9,14 +9,14 @@ from rnnbench.reference.arrays import Floats
 from rnnbench.reference.inputs import Batch
 
 
-def forward(parameters: dict[str, Floats], batch: Batch) -> Floats:
+def step_forward(parameters: dict[str, Floats], batch: Batch) -> Floats:
     """The state after the step, `[hidden, batch]`."""
     state, inputs = (np.asarray(batch[name], np.float64) for name in ("state", "inputs"))
     next_h: Floats = np.tanh(parameters["W_h"] @ state.T + parameters["W_x"] @ inputs.T)
     return next_h
 
 
-def loss_and_gradients(parameters: dict[str, Floats], batch: Batch) -> tuple[float, dict[str, Floats]]:
-    next_h = forward(parameters, batch)
+def step_loss_and_gradients(parameters: dict[str, Floats], batch: Batch) -> tuple[float, dict[str, Floats]]:
+    next_h = step_forward(parameters, batch)
     d_sum = 1 - next_h**2  # of the loss with respect to h2h + i2h
     return float(next_h.sum()), {"W_h": d_sum @ batch["state"], "W_x": d_sum @ batch["inputs"]}

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rnnbench.domain.workload import Workload, lengths, parameter_shapes, target_shape
-from rnnbench.reference import treebank
 from rnnbench.reference.arrays import Integers, Parameters
+from rnnbench.reference.treebank import read_treebank, treebank_window
 
 # `inputs`: ids [batch, steps], or numbers [batch, steps, features]; `targets`: see `target_shape`;
 # `lengths` [batch], only where the workload has sequences of different lengths. A single step has `inputs`
@@ -39,8 +39,8 @@ def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | Non
         return [_labelled_batch(workload, seed, k) for k in range(count)]
     if data is None:
         return [_next_word_batch(_zipf(workload, seed, k)) for k in range(count)]
-    text = treebank.read(data, workload.vocabulary)
-    return [_next_word_batch(treebank.window(text, workload.batch, workload.steps, k)) for k in range(count)]
+    text = read_treebank(data, workload.vocabulary)
+    return [_next_word_batch(treebank_window(text, workload.batch, workload.steps, k)) for k in range(count)]
 
 
 def write_inputs(path: Path, parameters: Parameters, batches: Sequence[Batch]) -> None:

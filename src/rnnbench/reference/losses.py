@@ -3,7 +3,7 @@
 import numpy as np
 
 from rnnbench.domain.workload import Workload
-from rnnbench.reference import ctc
+from rnnbench.reference.ctc import negative_log_likelihood
 from rnnbench.reference.arrays import Floats, Integers
 from rnnbench.reference.inputs import Batch
 
@@ -26,11 +26,11 @@ def cross_entropy(logits: Floats, targets: Integers) -> tuple[float, Floats]:
 
 def connectionist(logits: Floats, labels: Integers, lengths: Integers) -> tuple[float, Floats]:
     """The mean of the sequences' negative log-likelihoods, each in full: not divided by its labels."""
-    values, gradient = ctc.negative_log_likelihood(logits, labels, lengths)
+    values, gradient = negative_log_likelihood(logits, labels, lengths)
     return float(values.mean()), gradient / len(values)
 
 
-def evaluate(workload: Workload, logits: Floats, batch: Batch) -> tuple[float, Floats]:
+def evaluate_loss(workload: Workload, logits: Floats, batch: Batch) -> tuple[float, Floats]:
     """The workload's own loss of these logits."""
     if workload.loss == "cross-entropy":
         return cross_entropy(logits, batch["targets"])

@@ -3,9 +3,11 @@
 import numpy as np
 
 from rnnbench.domain.workload import Workload
-from rnnbench.reference import elman, losses, lstm
+from rnnbench.reference import lstm
 from rnnbench.reference.arrays import Booleans, Floats, Parameters
+from rnnbench.reference.elman import step_forward, step_loss_and_gradients
 from rnnbench.reference.inputs import Batch
+from rnnbench.reference.losses import evaluate_loss
 
 Tape = dict[str, lstm.Trace]
 
@@ -17,24 +19,24 @@ def logits(workload: Workload, parameters: Parameters, batch: Batch) -> Floats:
     """
     exact = _exact(parameters)
     if workload.one_step:
-        return elman.forward(exact, batch)
+        return step_forward(exact, batch)
     return _head(exact, _stack(workload, exact, batch))
 
 
 def loss(workload: Workload, parameters: Parameters, batch: Batch) -> float:
     if workload.one_step:
         return loss_and_gradients(workload, parameters, batch)[0]
-    return losses.evaluate(workload, logits(workload, parameters, batch), batch)[0]
+    return evaluate_loss(workload, logits(workload, parameters, batch), batch)[0]
 
 
 def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch) -> tuple[float, dict[str, Floats]]:
     """The loss, and its gradient with respect to every parameter, in canonical names and shapes."""
     exact = _exact(parameters)
     if workload.one_step:
-        return elman.loss_and_gradients(exact, batch)
+        return step_loss_and_gradients(exact, batch)
     tape: Tape = {}
     features = _stack(workload, exact, batch, tape)
-    value, d_logits = losses.evaluate(workload, _head(exact, features), batch)
+    value, d_logits = evaluate_loss(workload, _head(exact, features), batch)
 
     leading = tuple(range(features.ndim - 1))
     gradients = {"head.w": np.tensordot(features, d_logits, axes=(leading, leading))}

@@ -13,7 +13,7 @@ END_OF_LINE = "<eos>"
 UNKNOWN = "<unk>"
 
 
-def read(folder: Path, vocabulary: int) -> Integers:
+def read_treebank(folder: Path, vocabulary: int) -> Integers:
     """The text's words as ids below `vocabulary`: 0 is the most frequent word, and so on."""
     words = _words(folder / FILE)
     ids = _number(words, vocabulary)
@@ -22,7 +22,7 @@ def read(folder: Path, vocabulary: int) -> Integers:
     return np.array([ids.get(word, unknown) for word in words], dtype=np.int64)
 
 
-def window(text: Integers, batch: int, steps: int, k: int) -> Integers:
+def treebank_window(text: Integers, batch: int, steps: int, k: int) -> Integers:
     """The `k`-th stretch `[batch, steps + 1]` of `batch` streams that start evenly over the text.
 
     A stretch begins with the last word of the one before, which was foretold there but not yet read.

@@ -36,7 +36,7 @@ def cache_path(subject: Subject, method: Method) -> Path:
     return cache_folder() / "verified" / f"{digest}.json"
 
 
-def load(path: Path) -> Verification | None:
+def load_kept(path: Path) -> Verification | None:
     """A kept result; a damaged file is no result."""
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=Verification)
@@ -45,7 +45,7 @@ def load(path: Path) -> Verification | None:
     return msgspec.structs.replace(kept, cached=True)
 
 
-def keep(path: Path, verification: Verification) -> None:
+def keep_verdict(path: Path, verification: Verification) -> None:
     """Only judgements are kept: a crash or a timeout may have been the machine's fault."""
     if verification.verdict not in ("verified", "wrong"):
         return

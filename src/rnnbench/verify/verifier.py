@@ -19,7 +19,7 @@ from rnnbench.launch.several import several
 from rnnbench.launch.subject import Subject
 from rnnbench.launch.worker import run_worker
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
-from rnnbench.verify import cache
+from rnnbench.verify.cache import cache_path, keep_verdict, load_kept
 from rnnbench.verify.compare import compare
 
 UPDATES = 3
@@ -47,13 +47,13 @@ def prove(
     method = msgspec.structs.replace(method, cpus=())  # pinned, they would all sit on the same few
 
     def one(proof: Proof) -> list[Verification]:
-        places = {subject.case.phase: cache.cache_path(subject, method) for subject in proof.subjects}
-        kept = [cache.load(path) for path in places.values()] if use_cache else [None]
+        places = {subject.case.phase: cache_path(subject, method) for subject in proof.subjects}
+        kept = [load_kept(path) for path in places.values()] if use_cache else [None]
         if None not in kept:
             return [verification for verification in kept if verification is not None]
         found = verify_one(proof, method)
         for verification in found:
-            cache.keep(places[verification.case.phase], verification)
+            keep_verdict(places[verification.case.phase], verification)
         return found
 
     results: list[Verification] = []
