@@ -9,21 +9,21 @@
 
 from typing import TYPE_CHECKING, Any
 
+from rnnbench.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from rnnbench.api import (
         Results,
         analyse_runs,
         check_run,
         compare_runs,
-        join_plans,
         load_run,
         make_plan,
         run_plan,
         verify_plan,
         version_history,
     )
-
-__version__ = "0.1.0"
+    from rnnbench.plan import join_plans
 
 __all__ = [
     "Results",

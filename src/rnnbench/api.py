@@ -6,25 +6,26 @@ from typing import Any
 
 import msgspec
 
+from rnnbench import session
 from rnnbench.analysis import check, compare
-from rnnbench.analysis.analyse import Analysis, analyse
 from rnnbench.analysis.check import Finding
-from rnnbench.analysis.compare import THRESHOLD, Comparison
-from rnnbench.analysis.differences import CROSSABLE, Kind
-from rnnbench.analysis.history import Line, make_history
-from rnnbench.analysis.rows import Row, make_rows
+from rnnbench.analysis.compare import THRESHOLD, RunComparison
+from rnnbench.analysis.differences import CROSSABLE, DifferenceKind
+from rnnbench.analysis.history import HistoryLine, make_history
+from rnnbench.analysis.row import Row
+from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
-from rnnbench.launch.runner import begin_run, continue_run
-from rnnbench.method import make_method
+from rnnbench.machine import make_method
 from rnnbench.plan import Plan, Selection
-from rnnbench.plan import join_plans as join_plans  # part of the API as it is
-from rnnbench.store.folder import Contents, read_folder
-from rnnbench.verify import session
-from rnnbench.verify.session import Session
+from rnnbench.plan import make_plan as plan_selection
+from rnnbench.report.document import Analysis, analyse
+from rnnbench.store import Contents, read_folder
+from rnnbench.verify import verifier
+from rnnbench.verify.verifier import VerifiedPlan
 
 
 class Results:
@@ -62,21 +63,27 @@ def make_plan(
         selection = msgspec.convert(fields, Selection)
     except msgspec.ValidationError as error:
         raise UserError(str(error), f"phases: {', '.join(PHASES)}; precisions: {', '.join(PRECISIONS)}") from error
-    return planning.make_plan(selection)
+    return plan_selection(selection)
 
 
 def run_plan(
     plan: Plan, folder: str | Path, *, listener: Listener | None = None, profile: bool = False, **method: Any
 ) -> Results:
     """Run a plan into a new folder, then profile it if asked to. `method` takes what `make_method` takes."""
-    hears = listener or Listener()
-    begin_run(plan, make_method(**method), Path(folder), hears, command=("rnnbench.run_plan",), profile=profile)
-    return Results(continue_run(Path(folder), hears))
+    contents = session.run(
+        plan,
+        make_method(**method),
+        Path(folder),
+        listener or Listener(),
+        command=("rnnbench.run_plan",),
+        profile=profile,
+    )
+    return Results(contents)
 
 
-def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> Session:
+def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> VerifiedPlan:
     """Prove every case of a plan on the small version of its workload; time nothing."""
-    return session.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+    return verifier.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
 
 
 def load_run(folder: str | Path) -> Results:
@@ -84,7 +91,9 @@ def load_run(folder: str | Path) -> Results:
     return Results(read_folder(Path(folder)))
 
 
-def compare_runs(a: Results, b: Results, *, across: Collection[str] = (), threshold: float = THRESHOLD) -> Comparison:
+def compare_runs(
+    a: Results, b: Results, *, across: Collection[str] = (), threshold: float = THRESHOLD
+) -> RunComparison:
     """Run B beside run A, case by case. `across` names what may differ because it is what is compared."""
     return compare.compare_runs(a.contents, b.contents, across=_kinds(across), threshold=threshold)
 
@@ -96,14 +105,14 @@ def analyse_runs(*results: Results) -> Analysis:
 
 def version_history(
     *results: Results, systems: Sequence[str] = (), workloads: Collection[str] = (), across: Collection[str] = ()
-) -> tuple[Line, ...]:
+) -> tuple[HistoryLine, ...]:
     """Systems over the versions of their framework, from old to new, each relative to the newest verified one."""
     names = [f"run {number}" for number in range(1, len(results) + 1)]
     contents = [one.contents for one in results]
     return make_history(names, contents, systems=systems, workloads=workloads, across=_kinds(across))
 
 
-def _kinds(across: Collection[str]) -> list[Kind]:
+def _kinds(across: Collection[str]) -> list[DifferenceKind]:
     unknown = sorted(set(across) - set(CROSSABLE))
     if unknown:
         raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")

@@ -1,10 +1,40 @@
-"""The few things done to files that must not go wrong half-way."""
+"""Files and folders: where rnnbench keeps things, writing without half-written results, and locks."""
 
+import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+def _xdg(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The XDG specification says a relative path there is to be ignored.
+    base = Path(value) if value and os.path.isabs(value) else Path.home() / default
+    return base / "rnnbench"
+
+
+def cache_folder() -> Path:
+    """Environments and verification results: can be deleted at any time."""
+    return _xdg("XDG_CACHE_HOME", ".cache")
+
+
+def config_folder() -> Path:
+    """What the user told us and could not be found out again: interpreters given by `env use`."""
+    return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def worker_package() -> Path:
+    """The folder of `rnnbench_worker`, found without importing it: the driver never runs worker code."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("rnnbench_worker")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("the package rnnbench_worker is not installed beside rnnbench")
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -50,3 +80,43 @@ def disk_usage(folder: Path) -> int:
             with suppress(FileNotFoundError):  # it may be in use, and byte code comes and goes
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
     return total
+
+
+_LOOK_SECONDS = 0.5  # not a wait in the kernel: a thread could not be called back from there
+
+
+@contextmanager
+def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
+    """Hold the lock of this file; when another has it, say so through `waiting` at every look, and wait.
+
+    What `waiting` raises ends the waiting; without `waiting`, BlockingIOError is raised instead. Yields the
+    descriptor: a child that inherits it keeps the lock, so that a driver killed outright leaves no folder
+    to be deleted under its pip.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if waiting is None:
+                    raise
+                waiting()
+                time.sleep(_LOOK_SECONDS)
+        yield descriptor
+    finally:
+        os.close(descriptor)  # the file stays: deleting it would let two processes lock two files
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody is at work there now."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path):
+            return False
+    except BlockingIOError:
+        return True
+    except PermissionError:
+        return False  # a cache that is not ours to write; whoever may write it can tell

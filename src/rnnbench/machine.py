@@ -7,31 +7,14 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any, get_args
 
 import msgspec
 
+from rnnbench.domain.case import EFFORTS, Effort, Method, Protocol, Timing
+from rnnbench.domain.run import Gpu, Machine
 from rnnbench.domain.system import Processor
-
-
-class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    driver: str
-    memory_mib: int  # 0 where it does not tell: some share the host's
-
-
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored with every run."""
-
-    cpu: str
-    cpus: int  # that this process may use
-    cores: int  # of these, distinct physical ones
-    caches: dict[str, str]
-    memory_bytes: int
-    system: str
-    kernel: str
-    python: str
-    gpus: tuple[Gpu, ...] = ()
-    load: float | None = None  # one-minute load when the run began
+from rnnbench.errors import UserError
 
 
 def describe_machine() -> Machine:
@@ -132,3 +115,68 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def make_method(
+    *,
+    effort: str = "standard",
+    protocol: str = "adaptive",
+    timing: str = "throughput",
+    launches: int = 0,
+    limit_seconds: float = 600.0,
+    memory_gb: float = 0.0,
+    threads: int = 0,
+    seed: int = 0,
+    verify: bool = True,
+    ahead: int = 1,
+    **others: Any,
+) -> Method:
+    """A Method; zeros stand for what the effort or the machine says. `others` are further fields of it."""
+    for value, allowed, what in (
+        (effort, get_args(Effort), "effort"),
+        (protocol, get_args(Protocol), "protocol"),
+        (timing, get_args(Timing), "timing"),
+    ):
+        if value not in allowed:
+            raise UserError(f"'{value}' is no {what}", f"allowed: {', '.join(allowed)}")
+    for number, least, what in (
+        (launches, 0, "launches"),
+        (limit_seconds, 1, "the time limit"),
+        (memory_gb, 0, "the memory limit"),
+        (threads, 0, "threads"),
+        (seed, 0, "the seed"),
+        (ahead, 1, "the workers at once"),
+    ):
+        if not least <= number < float("inf"):  # said so that not-a-number is refused too
+            raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
+    if ahead > 1 and protocol != "adaptive":
+        raise UserError(
+            f"workers ahead do not go with the protocol of {protocol}",
+            "it fixes how many batches are discarded, and a worker that has waited must warm up again",
+        )
+    base = next(method for name, method in EFFORTS.items() if name == effort)
+    count, cpus = pick_threads(threads)
+    return msgspec.structs.replace(
+        base,
+        protocol=protocol,
+        timing=timing,
+        launches=launches or base.launches,
+        limit_seconds=float(limit_seconds),
+        memory_bytes=int(memory_gb * 1e9) or int(0.9 * total_memory()),
+        threads=count,
+        cpus=cpus,
+        seed=seed,
+        verify=verify,
+        ahead=ahead,
+        **others,
+    )
+
+
+def pick_threads(wanted: int) -> tuple[int, tuple[int, ...]]:
+    """How many threads, and the processors they are pinned to: distinct cores as far as they go."""
+    cores, everything = physical_cpus(), allowed_cpus()
+    count = wanted or len(cores)
+    if count > len(everything):
+        raise UserError(f"there cannot be {count} threads", f"this process may use {len(everything)} processors")
+    order = cores + [cpu for cpu in everything if cpu not in cores]
+    return count, tuple(sorted(order[:count]))

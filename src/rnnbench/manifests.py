@@ -1,6 +1,8 @@
 """Finding the framework folders: the built-in ones, other packages', and those a developer points to."""
 
+import hashlib
 import os
+import subprocess
 import tomllib
 from functools import lru_cache
 from importlib import metadata
@@ -9,9 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.domain.run import Tool
 from rnnbench.domain.system import GRANULARITIES, Manifest, satisfies
 from rnnbench.errors import UserError
-from rnnbench.paths import worker_package
+from rnnbench.files import worker_package
+from rnnbench.version import __version__
 
 ENTRY_POINT = "rnnbench.systems"
 VARIABLE = "RNNBENCH_SYSTEMS"  # folders, separated as in PATH
@@ -81,3 +85,46 @@ def read_manifest(folder: Path) -> Manifest:
     if len(set(names)) != len(names):
         raise UserError(f"{path}: a system is declared twice", ", ".join(names))
     return msgspec.structs.replace(manifest, system=systems, folder=str(folder))
+
+
+@lru_cache(maxsize=64)
+def source_hash(*folders: Path, pattern: str = "**/*") -> str:
+    """A short hash over every Python and TOML file of the folders: code that changed is another system."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.glob(pattern)):
+            if path.suffix in (".py", ".toml"):
+                digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def system_sources(manifest: Manifest) -> str:
+    """The hash of all that computes a framework's rows: its folder, those it uses, and the worker around them.
+
+    Not of other frameworks' folders: a row stays comparable when another framework is added or changed.
+    """
+    worker = worker_package().resolve()
+    used = [worker / "systems" / name for name in manifest.uses]
+    return f"{source_hash(worker, pattern='*')}-{source_hash(manifest.path.resolve(), *used)}"
+
+
+def describe_tool() -> Tool:
+    sources = {name: system_sources(manifest) for name, manifest in manifests().items()}
+    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()), sources=sources)
+
+
+def _revision() -> str:
+    """The git revision of the checkout this code lies in; empty when it is installed elsewhere."""
+    here = Path(__file__).resolve().parent
+    try:
+        if _git(here, "ls-files", "--error-unmatch", Path(__file__).name) == "":
+            return ""
+        changed = "+" if _git(here, "status", "--porcelain", "--untracked-files=no") else ""
+        return _git(here, "rev-parse", "--short=12", "HEAD") + changed
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

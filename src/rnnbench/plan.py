@@ -8,13 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from rnnbench.domain.case import Case, LeftOut
-from rnnbench.domain.catalog import CATALOG, nearest, parse_workload
+from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, parse_spec
-from rnnbench.errors import UserError
+from rnnbench.errors import UserError, nearest
 from rnnbench.machine import find_gpus, this_processor
 from rnnbench.manifests import manifests
 

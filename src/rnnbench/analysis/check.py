@@ -9,10 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.analysis.drift import DRIFT, can_judge_rounds, odd_round, probe_change, within_launches
-from rnnbench.analysis.evidence import Evidence
-from rnnbench.launch.noise import clocks_moved
-from rnnbench.store.folder import Contents
+from rnnbench.analysis.stability import DRIFT, Evidence, can_judge_rounds, odd_round, probe_change, within_launches
+from rnnbench.domain.result import clocks_moved
+from rnnbench.store import Contents
 
 LAUNCHES = 3  # fewer say too little of how processes differ
 WIDE = 0.05  # half of the interval, as a share of the time
@@ -143,8 +142,7 @@ def _steady(evidence: Evidence) -> Finding:
         "drift in launches",
         faster + slower,
         len(evidence.measured),
-        f"still changed by over {100 * DRIFT:g} % while they were sampled "
-        f"({len(faster)} faster, {len(slower)} slower)",
+        f"still changed by over {100 * DRIFT:g} % while they were sampled ({len(faster)} faster, {len(slower)} slower)",
         "; ".join(advice),
     )
 

@@ -11,13 +11,12 @@ from typing import Literal
 import msgspec
 
 from rnnbench.domain.case import Case
-from rnnbench.machine import Machine
-from rnnbench.store.run import Run
+from rnnbench.domain.run import Machine, Run
 
-Kind = Literal["workload", "method", "machine", "environment", "source"]
+DifferenceKind = Literal["workload", "method", "machine", "environment", "source"]
 
 #: What a comparison may go across, when asked to. Two workloads are never compared.
-CROSSABLE: dict[Kind, str] = {
+CROSSABLE: dict[DifferenceKind, str] = {
     "environment": "versions of the framework, of Python, of anything installed beside them",
     "source": "the code of the worker or of the framework's folder",
     "machine": "processor or GPU",
@@ -29,7 +28,7 @@ _SHOWN = 4  # of the distributions that differ
 
 
 class Difference(msgspec.Struct, frozen=True):
-    kind: Kind
+    kind: DifferenceKind
     what: str  # `torch 2.9.1 → 2.13.0`
 
     def __str__(self) -> str:
@@ -115,7 +114,7 @@ class Differences:
         return tuple(_named("source", found))
 
 
-def _named(kind: Kind, found: list[str] | Iterator[str]) -> Iterator[Difference]:
+def _named(kind: DifferenceKind, found: list[str] | Iterator[str]) -> Iterator[Difference]:
     return (Difference(kind, what) for what in found)
 
 

@@ -10,19 +10,75 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from rnnbench.analysis.compare import Verdict
-from rnnbench.analysis.differences import Kind
-from rnnbench.analysis.rows import Row, make_rows
-from rnnbench.analysis.succession import Comparer, Entry
-from rnnbench.domain.result import Status
+from rnnbench.analysis.compare import CaseComparison, ComparisonVerdict, choose_environment, compare_runs
+from rnnbench.analysis.differences import DifferenceKind
+from rnnbench.analysis.row import Row
+from rnnbench.analysis.rows import make_rows
+from rnnbench.domain.case import Case
+from rnnbench.domain.result import Limit, Status
 from rnnbench.domain.system import version_key
 from rnnbench.errors import UserError
-from rnnbench.published.rows import Published
-from rnnbench.published.versions import published_versions
-from rnnbench.store.folder import Contents
+from rnnbench.published.rows import Published, published_versions
+from rnnbench.store import Contents
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class VersionRow(msgspec.Struct, frozen=True):
+    """A row with the run it is from."""
+
+    run: int
+    row: Row
+    version: str
+    successor: str = ""
+
+
+class VersionPairs:
+    """Compares environments of runs, each pair of them once, whatever system asks."""
+
+    def __init__(self, runs: Sequence[Contents], across: Collection[DifferenceKind]) -> None:
+        self._runs = runs
+        self._across: tuple[DifferenceKind, ...] = ("environment", *(kind for kind in across if kind != "environment"))
+        self._known: dict[tuple[object, ...], dict[tuple[str, ...], CaseComparison]] = {}
+
+    def between(self, newest: VersionRow, other: VersionRow) -> CaseComparison:
+        """How many times as long the other takes."""
+        heir, system = newest.row.system, other.row.system
+        renamed = (system, heir) if system != heir else ()
+        key = (newest.run, newest.row.environment, other.run, other.row.environment, renamed)
+        if key not in self._known:
+            base, versus = (
+                choose_environment(self._runs[entry.run], entry.row.environment) for entry in (newest, other)
+            )
+            across = self._across
+            if renamed:  # that another program stands in its place is what is looked at
+                versus = _rename(versus, system, heir)
+                across = (*across, *(() if "source" in across else ("source",)))
+            cases = compare_runs(base, versus, across=across).cases
+            self._known[key] = {(case.system, *case.group): case for case in cases}
+        return self._known[key][(heir, *other.row.group)]
+
+
+def _rename(contents: Contents, system: str, heir: str) -> Contents:
+    """The run as if a historic system had had its successor's name, and nothing else had been run."""
+
+    def renamed(case: Case) -> Case:
+        return msgspec.structs.replace(case, system=heir)
+
+    run = contents.run
+    kept = msgspec.structs.replace(
+        run,
+        cases=tuple(renamed(case) for case in run.cases if case.system == system),
+        left_out=(),
+        systems={heir: run.systems[system]},
+    )
+    records = tuple(
+        msgspec.structs.replace(record, case=renamed(record.case))
+        for record in contents.records
+        if not isinstance(record, Limit) and record.case.system == system
+    )
+    return msgspec.structs.replace(contents, run=kept, records=records)
+
+
+class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A system in one version, in one of the runs; times in seconds. None: there is none."""
 
     system: str  # the line's own, or the one that it has succeeded
@@ -38,7 +94,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None = None  # to the newest verified version
     ratio_low: float | None = None
     ratio_high: float | None = None
-    verdict: Verdict | None = None
+    verdict: ComparisonVerdict | None = None
     newest: bool = False  # what the others are compared with
     noisy: bool = False
 
@@ -48,7 +104,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.system.partition('/')[0]} {self.version}"
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryLine(msgspec.Struct, frozen=True, kw_only=True):
     """One system on one workload, phase, device and precision, from old to new."""
 
     system: str
@@ -58,7 +114,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     device: str
     precision: str
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     published: tuple[Published, ...] = ()  # of other versions, on another machine: never compared
 
     @property
@@ -76,16 +132,16 @@ def make_history(
     *,
     systems: Sequence[str] = (),
     workloads: Collection[str] = (),
-    across: Collection[Kind] = (),
-) -> tuple[Line, ...]:
+    across: Collection[DifferenceKind] = (),
+) -> tuple[HistoryLine, ...]:
     """The lines of all systems that were to be run in more than one version, in the order of the runs' plans."""
-    found: dict[tuple[str, ...], list[Entry]] = {}
+    found: dict[tuple[str, ...], list[VersionRow]] = {}
     for number, contents in enumerate(runs):
         for row in make_rows(contents):
             if not workloads or row.workload in workloads or row.workload.partition("[")[0] in workloads:
-                entry = Entry(number, row, _version(contents, row), contents.run.systems[row.system].successor)
+                entry = VersionRow(number, row, _version(contents, row), contents.run.systems[row.system].successor)
                 found.setdefault((row.system, *row.group), []).append(entry)
-    comparer = Comparer(runs, across)
+    comparer = VersionPairs(runs, across)
     lines = [
         _line(names, runs, entries, comparer)
         for entries in _with_predecessors(found)
@@ -99,7 +155,7 @@ def make_history(
     return tuple(lines)
 
 
-def _with_predecessors(found: dict[tuple[str, ...], list[Entry]]) -> Iterator[list[Entry]]:
+def _with_predecessors(found: dict[tuple[str, ...], list[VersionRow]]) -> Iterator[list[VersionRow]]:
     """A historic system before its successor, where that is there too; a system without one by itself."""
     heirs = {(entries[0].successor, *group) for (_, *group), entries in found.items()} & found.keys()
     for (system, *group), entries in found.items():
@@ -110,12 +166,12 @@ def _with_predecessors(found: dict[tuple[str, ...], list[Entry]]) -> Iterator[li
             yield sorted(entries, key=_age)
 
 
-def _age(entry: Entry) -> tuple[int, ...]:
+def _age(entry: VersionRow) -> tuple[int, ...]:
     """The sort is stable: of one version in several runs, the run given last is the newest."""
     return version_key(entry.version)
 
 
-def _wanted(entries: Sequence[Entry], systems: Sequence[str]) -> bool:
+def _wanted(entries: Sequence[VersionRow], systems: Sequence[str]) -> bool:
     names = {entry.row.system for entry in entries}
     return not systems or any(fnmatchcase(name, pattern) for name in names for pattern in systems)
 
@@ -126,16 +182,18 @@ def _version(contents: Contents, row: Row) -> str:
     return environment.version if environment else row.environment.removeprefix(f"{row.framework}-")
 
 
-def _has_history(entries: Sequence[Entry]) -> bool:
+def _has_history(entries: Sequence[VersionRow]) -> bool:
     places = {(entry.row.framework, entry.version) for entry in entries}
     return len(places) > 1 and any(entry.row.wall_s is not None for entry in entries)
 
 
-def _line(names: Sequence[str], runs: Sequence[Contents], entries: Sequence[Entry], comparer: Comparer) -> Line:
+def _line(
+    names: Sequence[str], runs: Sequence[Contents], entries: Sequence[VersionRow], comparer: VersionPairs
+) -> HistoryLine:
     proved = [entry for entry in entries if entry.row.status == "verified" and entry.row.wall_s is not None]
     newest = proved[-1] if proved else None
     first, last = entries[0].row, entries[-1].row
-    return Line(
+    return HistoryLine(
         system=last.system,
         predecessor="" if first.system == last.system else first.system,
         framework=last.framework,
@@ -149,11 +207,11 @@ def _line(names: Sequence[str], runs: Sequence[Contents], entries: Sequence[Entr
 
 
 def _point(
-    names: Sequence[str], runs: Sequence[Contents], entry: Entry, newest: Entry | None, comparer: Comparer
-) -> Point:
+    names: Sequence[str], runs: Sequence[Contents], entry: VersionRow, newest: VersionRow | None, comparer: VersionPairs
+) -> HistoryPoint:
     row = entry.row
     environment = runs[entry.run].run.environments.get(row.environment)
-    point = Point(
+    point = HistoryPoint(
         system=row.system,
         run=names[entry.run],
         environment=row.environment,

@@ -12,7 +12,7 @@ import msgspec
 from rnnbench.domain.result import Limit, Record
 from rnnbench.domain.system import Precision
 from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
-from rnnbench.stats.bootstrap import Interval
+from rnnbench.stats.intervals import Interval
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):

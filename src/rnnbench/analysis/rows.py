@@ -6,90 +6,15 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.limit import find_peaks, least_time, share
-from rnnbench.analysis.standing import Standing, find_standing
+from rnnbench.analysis.profile_results import find_profile_results
+from rnnbench.analysis.row import MeasuredRow, Row
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Status
-from rnnbench.domain.system import Device, Precision
-from rnnbench.domain.workload import Phase
-from rnnbench.profile.found import find_profiled
-from rnnbench.stats.bootstrap import Floats, Interval, Series, interval, ratio, replicates, wall_time
-from rnnbench.store.folder import Contents
-from rnnbench.store.run import Run
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """Every field of a table's row; times in seconds. None: not measured."""
-
-    workload: str
-    system: str
-    framework: str
-    granularity: str
-    execution: str
-    phase: Phase
-    device: Device
-    precision: Precision
-    environment: str
-    status: Status
-    reason: str = ""
-    wall_s: float | None = None
-    wall_low_s: float | None = None
-    wall_high_s: float | None = None
-    elapsed_s: float | None = None
-    batches: int | None = None
-    batch: int | None = None  # sequences in one
-    sequences_per_s: float | None = None
-    ratio: float | None = None  # to the best verified row of the same group
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    best: bool = False
-    import_s: float | None = None
-    build_s: float | None = None
-    first_call_s: float | None = None
-    warm_up_s: float | None = None  # first call and all batches until steady: some compile in the second call
-    compile_s: float | None = None  # the warm-up beyond what as many steady batches take
-    limit_s: float | None = None  # the least time the machine needs for the batch's work
-    limit_share: float | None = None  # limit over wall
-    limit_share_low: float | None = None
-    limit_share_high: float | None = None
-    peak_host_bytes: int | None = None
-    peak_device_bytes: int | None = None
-    parameter_count: int | None = None
-    threads: int | None = None
-    launches: int = 0
-    noisy: bool = False  # every launch of some round was marked noisy
-    worst_error: float | None = None
-    worst_quantity: str = ""
-    stage: str = ""
-    log_tail: str = ""
-    description: str = ""
-    seed_label: str = ""
-    operators: float | None = None  # of one batch, from a profile: kernels on a GPU. None: not profiled
-    host_share: float | None = None  # of a batch in which no operator runs, or the device waits
-    bottleneck: str = ""
-    new_batch_s: float | None = None  # what another batch size costs beyond a warm call
-    new_batch: str = ""  # kept, rebuilt, uncounted or anew
-    new_length_s: float | None = None
-    new_length: str = ""
-
-    @property
-    def group(self) -> tuple[str, Phase, Device, Precision]:
-        return (self.workload, self.phase, self.device, self.precision)
-
-
-class Measured(msgspec.Struct, frozen=True):
-    """A row with what it is made of, for whoever compares it with another."""
-
-    row: Row
-    draws: Floats | None = None  # replicates of its wall time; None: it has no time
-    series: tuple[Series, ...] = ()  # its launches
-
-    @property
-    def wall(self) -> Interval:
-        assert self.row.wall_low_s is not None
-        assert self.row.wall_s is not None
-        assert self.row.wall_high_s is not None
-        return Interval(self.row.wall_low_s, self.row.wall_s, self.row.wall_high_s)
+from rnnbench.domain.run import Run
+from rnnbench.stats.intervals import Series, interval, ratio, replicates, wall_time
+from rnnbench.store import Contents
 
 
 def make_rows(contents: Contents) -> list[Row]:
@@ -97,22 +22,22 @@ def make_rows(contents: Contents) -> list[Row]:
     return [one.row for one in measure_rows(contents)]
 
 
-def measure_rows(contents: Contents) -> list[Measured]:
+def measure_rows(contents: Contents) -> list[MeasuredRow]:
     """The same rows, with what they are made of."""
     run = contents.run
-    measured = [_measure(run, standing) for standing in find_standing(contents)]
+    measured = [_measure(run, standing) for standing in find_case_results(contents)]
     measured = _with_profiles(contents, _with_limits(contents, _with_ratios(measured)))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
-    return measured + [Measured(row) for row in unsupported]
+    return measured + [MeasuredRow(row) for row in unsupported]
 
 
-def _measure(run: Run, standing: Standing) -> Measured:
+def _measure(run: Run, standing: CaseResult) -> MeasuredRow:
     case, chosen, proof = standing.case, standing.launches, standing.proof
     blank = _blank(run, case, *standing.judgement)
     if not standing.measured:
         failure = standing.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
-        return Measured(msgspec.structs.replace(blank, **fields))
+        return MeasuredRow(msgspec.structs.replace(blank, **fields))
     series = [
         Series(
             np.array([sample.batches for sample in launch.samples], np.float64),
@@ -146,7 +71,7 @@ def _measure(run: Run, standing: Standing) -> Measured:
         worst_error=worst.error if worst else None,
         worst_quantity=worst.quantity if worst else "",
     )
-    return Measured(row, draws, tuple(series))
+    return MeasuredRow(row, draws, tuple(series))
 
 
 def _beyond_steady(launch: Launch, wall_s: float) -> float | None:
@@ -156,15 +81,15 @@ def _beyond_steady(launch: Launch, wall_s: float) -> float | None:
     return max(0.0, launch.first_call_s + launch.warm_seconds - (1 + launch.warm_batches) * wall_s)
 
 
-def _with_ratios(measured: list[Measured]) -> list[Measured]:
+def _with_ratios(measured: list[MeasuredRow]) -> list[MeasuredRow]:
     """Only a verified row is ever best, and only the best is a baseline."""
-    best: dict[tuple[str, str, str, str], Measured] = {}
+    best: dict[tuple[str, str, str, str], MeasuredRow] = {}
     for one in measured:
         if one.row.status == "verified" and one.row.wall_s is not None:
             rival = best.get(one.row.group)
             if rival is None or rival.row.wall_s is None or one.row.wall_s < rival.row.wall_s:
                 best[one.row.group] = one
-    compared: list[Measured] = []
+    compared: list[MeasuredRow] = []
     for one in measured:
         base = best.get(one.row.group)
         if one.draws is None or base is None or base.draws is None:
@@ -183,10 +108,10 @@ def _with_ratios(measured: list[Measured]) -> list[Measured]:
     return compared
 
 
-def _with_limits(contents: Contents, measured: list[Measured]) -> list[Measured]:
+def _with_limits(contents: Contents, measured: list[MeasuredRow]) -> list[MeasuredRow]:
     """Beside every time, the least the machine needs; nothing where its rates were not measured."""
     peaks = find_peaks(contents.records)
-    limited: list[Measured] = []
+    limited: list[MeasuredRow] = []
     for case, one in zip(contents.run.cases, measured, strict=True):
         peak = peaks.get((case.device, case.precision))
         if peak is None or one.draws is None:
@@ -201,10 +126,10 @@ def _with_limits(contents: Contents, measured: list[Measured]) -> list[Measured]
     return limited
 
 
-def _with_profiles(contents: Contents, measured: list[Measured]) -> list[Measured]:
+def _with_profiles(contents: Contents, measured: list[MeasuredRow]) -> list[MeasuredRow]:
     """Beside every row what its profile says, where it has one. It changes nothing else of the row."""
-    found = find_profiled(contents.profiles)
-    profiled: list[Measured] = []
+    found = find_profile_results(contents.profiles)
+    profiled: list[MeasuredRow] = []
     for case, one in zip(contents.run.cases, measured, strict=True):
         of = found.get(case.key)
         if of is None:

@@ -5,16 +5,13 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.analysis.best import Best, is_verified
-from rnnbench.analysis.break_even import BreakEven
-from rnnbench.analysis.gap import Gap
-from rnnbench.analysis.names import Who, short_names, who
-from rnnbench.analysis.rows import Row
-from rnnbench.analysis.wording import count, duration, listing, percent, times
-from rnnbench.report import units
-from rnnbench.stats.bootstrap import Interval
+from rnnbench import units
+from rnnbench.analysis.gap import Best, BreakEven, Gap
+from rnnbench.analysis.row import Row, RowId, is_verified, row_id, short_names
+from rnnbench.stats.intervals import Interval
+from rnnbench.units import count_interval, listing, percent_interval, seconds_interval, times_interval
 
-Kind = Literal[
+StatementKind = Literal[
     "none",  # no verified row
     "only",  # one verified row, nothing to compare it with
     "fastest",  # seen to be faster than every other verified row
@@ -34,9 +31,9 @@ Kind = Literal[
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence, and what it rests on: the rows it speaks of, in its order, and its figure."""
 
-    kind: Kind
+    kind: StatementKind
     text: str
-    about: tuple[Who, ...] = ()
+    about: tuple[RowId, ...] = ()
     figure: Interval | None = None
 
 
@@ -54,14 +51,14 @@ def summarise(
     return tuple(statement for part in parts for statement in part)
 
 
-Names = dict[Who, str]
+Names = dict[RowId, str]
 
 
 def _first(best: Best | None, names: Names) -> Iterator[Statement]:
     if best is None:
         yield Statement(kind="none", text="No row is verified: nothing can be said about who is fast.")
         return
-    name, wall = names[best.row], duration(best.wall_s)
+    name, wall = names[best.row], seconds_interval(best.wall_s)
     if not best.others:
         yield Statement(
             kind="only",
@@ -75,7 +72,7 @@ def _first(best: Best | None, names: Names) -> Iterator[Statement]:
         yield Statement(
             kind="fastest",
             text=f"{name} is the fastest of {best.others + 1} verified rows: {wall} a batch. "
-            f"The next, {names[best.next]}, takes {times(best.next_ratio)} as long.",
+            f"The next, {names[best.next]}, takes {times_interval(best.next_ratio)} as long.",
             about=(best.row, best.next),
             figure=best.next_ratio,
         )
@@ -108,7 +105,7 @@ def _cost(best: Best, names: Names) -> Iterator[Statement]:
 
 
 def _limit(rows: Sequence[Row], best: Best, names: Names) -> Iterator[Statement]:
-    row = next(row for row in rows if who(row) == best.row)
+    row = next(row for row in rows if row_id(row) == best.row)
     if row.limit_share is None or row.limit_share_low is None or row.limit_share_high is None:
         return
     share = Interval(row.limit_share_low, row.limit_share, row.limit_share_high)
@@ -116,14 +113,14 @@ def _limit(rows: Sequence[Row], best: Best, names: Names) -> Iterator[Statement]
     if share.low > 1:
         text = f"{names[best.row]} is faster than {limit}: its rates were measured too low here."
     else:
-        text = f"{names[best.row]} reaches {percent(share)} of {limit}."
+        text = f"{names[best.row]} reaches {percent_interval(share)} of {limit}."
     yield Statement(kind="limit", text=text, about=(best.row,), figure=share)
 
 
 def _gap(gap: Gap, names: Names) -> Iterator[Statement]:
     eager, best = names[gap.eager], names[gap.best]
     if gap.seen:
-        text = f"The price of flexibility: {eager} takes {times(gap.times)} as long as {best}."
+        text = f"The price of flexibility: {eager} takes {times_interval(gap.times)} as long as {best}."
         yield Statement(kind="gap", text=text, about=(gap.eager, gap.best), figure=gap.times)
     else:
         beside = f"between {eager} and {best}" if gap.eager != gap.best else f"beside {eager}, itself the best row"
@@ -139,11 +136,11 @@ def _recovered(gap: Gap, names: Names) -> Iterator[Statement]:
             continue
         name = names[one.row]
         if one.verdict == "faster":
-            text = f"{name} wins back {percent(one.share)} of that, the program unchanged."
+            text = f"{name} wins back {percent_interval(one.share)} of that, the program unchanged."
             yield Statement(kind="recovered", text=text, about=(one.row, gap.eager), figure=one.share)
         else:
             found = "wins nothing" if one.verdict == "slower" else "is not seen to win anything"
-            text = f"{name} {found} back: it takes {times(one.against_eager)} as long as {eager}."
+            text = f"{name} {found} back: it takes {times_interval(one.against_eager)} as long as {eager}."
             yield Statement(kind="not recovered", text=text, about=(one.row, gap.eager), figure=one.against_eager)
 
 
@@ -156,13 +153,13 @@ def _pays(
         if one.row in spoken_of and one.batches is not None and one.cost_s > 0:
             text = (
                 f"{names[one.row]} has paid for the {units.seconds(one.cost_s)} of its start after "
-                f"{count(one.batches)} batches, against {names[one.eager]}."
+                f"{count_interval(one.batches)} batches, against {names[one.eager]}."
             )
             yield Statement(kind="pays", text=text, about=(one.row, one.eager), figure=one.batches)
 
 
 def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
-    wrong = [who(row) for row in rows if row.status == "wrong"]
+    wrong = [row_id(row) for row in rows if row.status == "wrong"]
     if wrong:
         verbs = ("computes", "counts") if len(wrong) == 1 else ("compute", "count")
         text = f"{listing([names[one] for one in wrong])} {verbs[0]} something else and {verbs[1]} for nothing here."
@@ -171,14 +168,14 @@ def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
 
 def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
     verified = [row for row in rows if is_verified(row)]
-    once = [who(row) for row in verified if row.launches == 1]
+    once = [row_id(row) for row in verified if row.launches == 1]
     if once:
         text = (
             f"{len(once)} of {len(verified)} verified rows had one launch: "
             "how one process differs from the next is not known of them, and allowed for."
         )
         yield Statement(kind="caution", text=text, about=tuple(once))
-    noisy = [who(row) for row in verified if row.noisy]
+    noisy = [row_id(row) for row in verified if row.noisy]
     if noisy:
         text = f"The machine was busy while {len(noisy)} of {len(verified)} verified rows were measured."
         yield Statement(kind="caution", text=text, about=tuple(noisy))

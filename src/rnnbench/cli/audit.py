@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json
+from rnnbench.cli.options import Json, print_json
 
 
 def audit(
@@ -32,12 +32,10 @@ def audit(
     """
     import msgspec
 
-    from rnnbench.analysis.audit import audit_table
-    from rnnbench.analysis.tables import read_table
     from rnnbench.cli.options import at_least, percent
     from rnnbench.errors import UserError
-    from rnnbench.published import TABLES
-    from rnnbench.report.audits import as_fields, as_text
+    from rnnbench.published.audit import audit_as_fields, audit_table, read_table, show_audits
+    from rnnbench.published.rows import TABLES
 
     allowed = percent(tolerance, "--tolerance")
     at_least(batches, 0, "--batches")
@@ -56,8 +54,8 @@ def audit(
         what = f"{silent[0]} does not say how many batches were timed, or of what size"
         raise UserError(what, "give --batches and --batch")
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(list(map(as_fields, audits))), indent=2).decode())
+        print_json(list(map(audit_as_fields, audits)))
     else:
-        typer.echo(as_text(audits, allowed))
+        typer.echo(show_audits(audits, allowed))
     if any(one.suspects for one in audits):
         raise typer.Exit(1)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json
+from rnnbench.cli.options import Json, print_json, warn_of_damage
 
 if TYPE_CHECKING:
-    from rnnbench.analysis.differences import Kind
-    from rnnbench.store.folder import Contents
+    from rnnbench.analysis.differences import DifferenceKind
+    from rnnbench.store import Contents
 
 
 def compare(
@@ -44,12 +44,10 @@ def compare(
       rnnbench compare runs/both@pytorch-2.9.1 runs/both@pytorch-2.13.0
       rnnbench compare runs/main runs/branch --across source --fail-above 5% --markdown
     """
-    import msgspec
-
     from rnnbench.analysis.compare import compare_runs, failures
     from rnnbench.cli.options import percent
     from rnnbench.errors import UserError
-    from rnnbench.report.comparison import Titled, as_fields, as_markdown, as_text
+    from rnnbench.report.comparison import NamedRun, as_fields, as_markdown, as_text
 
     if markdown and as_json:
         raise UserError("--markdown and --json are two answers", "give one of them")
@@ -59,23 +57,22 @@ def compare(
     kinds = _kinds(across, both_named=first_named and second_named)
     found = compare_runs(first, second, across=kinds, threshold=noise)
     failed = [] if limit is None else failures(found, limit)
-    sides = Titled(a, first.run), Titled(b, second.run)
+    sides = NamedRun(a, first.run), NamedRun(b, second.run)
     if as_json:
         fields = as_fields(found, *sides, failed)
-        typer.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        print_json(fields)
     else:
         typer.echo((as_markdown if markdown else as_text)(found, *sides, failed))
     for name, contents in ((a, first), (b, second)):
-        for line in contents.damaged:
-            typer.echo(f"rnnbench: {name}, launches.jsonl, {line}: skipped", err=True)
+        warn_of_damage(f"{name}, ", contents)
     if failed:
         raise typer.Exit(1)
 
 
 def _read(text: str) -> "tuple[Contents, bool]":
     """A run, and whether one of its environments was named."""
-    from rnnbench.analysis.pairs import choose_environment
-    from rnnbench.store.folder import read_folder
+    from rnnbench.analysis.compare import choose_environment
+    from rnnbench.store import read_folder
 
     path, at, environment = text.rpartition("@")
     if at and not Path(text).exists():
@@ -83,7 +80,7 @@ def _read(text: str) -> "tuple[Contents, bool]":
     return read_folder(Path(text)), False
 
 
-def _kinds(text: str, both_named: bool) -> "list[Kind]":
+def _kinds(text: str, both_named: bool) -> "list[DifferenceKind]":
     from rnnbench.cli.options import differences
 
     # Naming the two environments says that they are what is compared.

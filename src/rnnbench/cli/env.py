@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from rnnbench.cli.options import print_json
+
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Create, list and check the frameworks' environments."
 )
@@ -24,15 +26,15 @@ def list_(
 
     environments = list_environments()
     if json:
-        _print_json(environments)
+        print_json(environments)
     elif not environments:
         typer.echo("no environments yet; create one with `rnnbench env create pytorch`")
     else:
-        from rnnbench.report.table import Column, render
+        from rnnbench.text import Column, render_table
 
         columns = [Column(heading) for heading in ("environment", "version", "Python", "interpreter")]
         typer.echo(
-            render(columns, [(each.id, each.version, each.python_version, each.python) for each in environments])
+            render_table(columns, [(each.id, each.version, each.python_version, each.python) for each in environments])
         )
 
 
@@ -59,8 +61,8 @@ def create(
     from functools import partial
 
     from rnnbench.environments.create import create as create_environment
-    from rnnbench.environments.many import make_all
-    from rnnbench.environments.registry import used
+    from rnnbench.environments.create import make_all
+    from rnnbench.environments.external import external_interpreters
     from rnnbench.environments.spec import parse_spec
     from rnnbench.errors import UserError
 
@@ -71,7 +73,7 @@ def create(
         if isinstance(environment, UserError):
             continue
         typer.echo(environment.python)
-        own = used().get(spec.framework)
+        own = external_interpreters().get(spec.framework)
         if own is not None:
             typer.echo(f"note: {own.python} goes first, until `rnnbench env remove {own.id}`")
     failed = [error for error in made if isinstance(error, UserError)]
@@ -109,7 +111,7 @@ def use(
       rnnbench env use pytorch ~/venvs/nightly
       rnnbench env use pytorch==2.11.0 /opt/torch/bin/python
     """
-    from rnnbench.environments.registry import use as use_interpreter
+    from rnnbench.environments.external import use_interpreter
 
     environment = use_interpreter(framework, path)
     typer.echo(f"{environment.id}: Python {environment.python_version}, {environment.python}")
@@ -130,11 +132,11 @@ def doctor(
       rnnbench env doctor --start
     """
     from rnnbench.environments.doctor import diagnose
-    from rnnbench.launch.start import why_not_started
+    from rnnbench.launch.launcher import why_not_started
 
     findings = diagnose(why_not_started if start else None)
     if json:
-        _print_json(findings)
+        print_json(findings)
     else:
         for finding in findings:
             typer.echo(f"{finding.level:8} {finding.what}")
@@ -142,9 +144,3 @@ def doctor(
                 typer.echo(f"{'':8} → {line}")
     if any(finding.level == "problem" for finding in findings):
         raise typer.Exit(1)
-
-
-def _print_json(value: object) -> None:
-    import msgspec
-
-    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

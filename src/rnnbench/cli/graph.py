@@ -54,7 +54,7 @@ def graph(
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
     from rnnbench.files import write_atomically
-    from rnnbench.method import make_method
+    from rnnbench.machine import make_method
 
     method = make_method(limit_seconds=limit, threads=1)
     if story:
@@ -73,11 +73,11 @@ def graph(
     if form:
         one_of(form, FORMATS, "format")
 
-    from rnnbench.graph.svg import as_svg
-    from rnnbench.graph.take import take_graphs
+    from rnnbench.graph.drawing import as_svg
+    from rnnbench.graph.taking import take_graphs
     from rnnbench.graph.write import as_dot, as_json, as_table, as_text
     from rnnbench.plan import make_plan
-    from rnnbench.verify.small import small_version
+    from rnnbench.verify.proofs import small_version
 
     workloads = tuple(one if full else small_version(one) for one in read_workloads([workload], workloads_from))
     plan = make_plan(read_selection(select, workloads, [phase] if phase else None, device, None, versions))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json
+from rnnbench.cli.options import Json, print_json, warn_of_damage
 
 
 def history(
@@ -44,31 +44,27 @@ def history(
       rnnbench history runs/versions runs/newer --system 'pytorch/*/eager' --out history
       rnnbench history runs/versions --json
     """
-    import msgspec
-
+    from rnnbench import units
     from rnnbench.analysis.history import make_history
     from rnnbench.cli.options import differences
     from rnnbench.errors import UserError
-    from rnnbench.report import units
-    from rnnbench.report.comparison import Titled
+    from rnnbench.report.comparison import NamedRun
     from rnnbench.report.document import run_names
-    from rnnbench.report.history import as_fields, as_text
-    from rnnbench.report.history_files import write_history
-    from rnnbench.store.folder import read_folder
+    from rnnbench.report.history import as_fields, as_text, write_history
+    from rnnbench.store import read_folder
 
     if out is not None and as_json:
         raise UserError("--out and --json are two answers", "give one of them; --out writes history.json too")
     contents = [read_folder(folder) for folder in runs]
     names = run_names(runs)
     lines = make_history(names, contents, systems=system or (), workloads=workload or (), across=differences(across))
-    titled = [Titled(name, one.run) for name, one in zip(names, contents, strict=True)]
+    titled = [NamedRun(name, one.run) for name, one in zip(names, contents, strict=True)]
     if out is not None:
         for path in write_history(lines, titled, out, [part.strip() for part in formats.split(",") if part.strip()]):
             typer.echo(f"{path}  {units.size(path.stat().st_size)}")
     elif as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(as_fields(lines, titled)), indent=2).decode())
+        print_json(as_fields(lines, titled))
     else:
         typer.echo(as_text(lines, titled))
     for name, one in zip(names, contents, strict=True):
-        for line in one.damaged:
-            typer.echo(f"rnnbench: {name}, launches.jsonl, {line}: skipped", err=True)
+        warn_of_damage(f"{name}, ", one)

@@ -11,22 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import (
-    audit,
-    check,
-    compare,
-    env,
-    explain,
-    graph,
-    history,
-    profile,
-    report,
-    run,
-    show,
-    systems,
-    verify,
-    workloads,
-)
+from rnnbench.cli import audit, catalogue, compare, env, graph, history, profile, report, run, show, verify
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -38,23 +23,23 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
-app.command("explain")(explain.explain)
+app.command("explain")(show.explain)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("history")(history.history)
-app.command("check")(check.check)
+app.command("check")(show.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
 app.command("graph")(graph.graph)
 app.command("profile")(profile.profile)
-app.command("systems")(systems.systems)
-app.command("workloads")(workloads.workloads)
+app.command("systems")(catalogue.systems)
+app.command("workloads")(catalogue.workloads)
 app.add_typer(env.app, name="env")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from rnnbench import __version__
+        from rnnbench.version import __version__
 
         typer.echo(f"rnnbench {__version__}")
         raise typer.Exit

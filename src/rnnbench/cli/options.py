@@ -1,14 +1,18 @@
 """The options several commands share, and reading them into a selection."""
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from rnnbench.analysis.differences import Kind
+    from rnnbench.analysis.differences import DifferenceKind
     from rnnbench.domain.workload import Workload
     from rnnbench.plan import Selection
+    from rnnbench.store import Contents
 
 Systems = Annotated[
     list[str] | None,
@@ -73,7 +77,7 @@ def percent(text: str, option: str) -> float:
     return value
 
 
-def differences(text: str) -> "list[Kind]":
+def differences(text: str) -> "list[DifferenceKind]":
     """What a comparison may go across, such as `source,machine`."""
     from rnnbench.analysis.differences import CROSSABLE
 
@@ -92,6 +96,56 @@ def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workloa
     known = {**CATALOG, **own}
     chosen = [parse_workload(name, known) for name in names]
     return tuple({workload.name: workload for workload in chosen}.values())
+
+
+class CaseOptions:
+    """The options by which a command's cases are chosen, as the user gave them."""
+
+    def __init__(
+        self,
+        select: Systems = None,
+        workload: Workloads = None,
+        workloads_from: WorkloadFile = None,
+        phase: Phases = None,
+        device: DeviceOption = "auto",
+        precision: Precisions = None,
+        versions: Versions = "",
+    ) -> None:
+        self.select = select
+        self.workload = workload
+        self.workloads_from = workloads_from
+        self.phase = phase
+        self.device = device
+        self.precision = precision
+        self.versions = versions
+
+    @property
+    def any_given(self) -> bool:
+        """Whether the user chose anything; the device has a default of its own."""
+        chosen = (self.select, self.workload, self.workloads_from, self.phase, self.precision, self.versions)
+        return any(chosen)
+
+    def selection(self, headline: bool = False) -> "Selection":
+        workloads = read_workloads(self.workload, self.workloads_from)
+        return read_selection(self.select, workloads, self.phase, self.device, self.precision, self.versions, headline)
+
+
+def with_case_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command whose first parameter is `cases: CaseOptions` the options of that class, before its own."""
+    shared = list(inspect.signature(CaseOptions).parameters.values())
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        chosen = CaseOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        command(chosen, **given)
+
+    # Typer reads the options from here, and all of them are given by name.
+    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared, *own)]
+    )
+    called.__annotations__ = {one.name: one.annotation for one in (*shared, *own)}
+    return called
 
 
 def read_selection(
@@ -122,3 +176,16 @@ def read_selection(
         },
         Selection,
     )
+
+
+def print_json(value: object) -> None:
+    """For `--json`: indented, so that people can read it too."""
+    import msgspec
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def warn_of_damage(name: str, contents: "Contents") -> None:
+    """Name the lines of a run's folder that could not be read, on standard error."""
+    for line in contents.damaged:
+        typer.echo(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)

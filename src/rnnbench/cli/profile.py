@@ -6,35 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import (
-    DeviceOption,
-    Phases,
-    Precisions,
-    RetryFailed,
-    Seed,
-    Systems,
-    Threads,
-    Versions,
-    WorkloadFile,
-    Workloads,
-)
+from rnnbench.cli.options import CaseOptions, RetryFailed, Seed, Threads, at_least, one_of, with_case_options
 
 if TYPE_CHECKING:
     from rnnbench.domain.case import Method
     from rnnbench.plan import Selection
-    from rnnbench.profile.session import Part
+    from rnnbench.session import ProfilePart
 
 FORMATS = ("text", "md", "json")
 
 
+@with_case_options
 def profile(
-    select: Systems = None,
-    workload: Workloads = None,
-    workloads_from: WorkloadFile = None,
-    phase: Phases = None,
-    device: DeviceOption = "auto",
-    precision: Precisions = None,
-    versions: Versions = "",
+    cases: CaseOptions,
     small: Annotated[bool, typer.Option("--small", help="On the small versions that `verify` takes.")] = False,
     only: Annotated[
         str, typer.Option(metavar="PART", help="operators: the profiler alone. shapes: new shapes alone.")
@@ -69,34 +53,26 @@ def profile(
       rnnbench profile '*/graph*' -w ce-short --only shapes --small
       rnnbench profile --resume profiles/ptb-lm
     """
-    from rnnbench.cli.options import at_least, one_of, read_selection, read_workloads
     from rnnbench.errors import UserError
-    from rnnbench.method import make_method
-    from rnnbench.profile.session import PARTS
+    from rnnbench.machine import make_method
+    from rnnbench.session import PROFILE_PARTS
 
     one_of(form, FORMATS, "format")
-    parts = [part for part in PARTS if part == one_of(only, PARTS, "part")] if only else list(PARTS)
+    parts = (
+        [part for part in PROFILE_PARTS if part == one_of(only, PROFILE_PARTS, "part")] if only else list(PROFILE_PARTS)
+    )
     if limit is not None:
         at_least(limit, 1, "--limit")
     if resume is not None:
-        if select or workload or workloads_from or phase or precision or versions or small or out:
+        if cases.any_given or small or out:
             raise UserError("--resume profiles what its folder has", "give it with no selection")
-        from rnnbench.cli.progress import Progress
-        from rnnbench.launch.runner import require_frameworks, require_unchanged
-        from rnnbench.store.folder import read_folder
-
-        with Progress() as progress:
-            run = read_folder(resume).run
-            require_frameworks(run)
-            require_unchanged(run, progress)
-        _profile(resume, parts, form, retry_failed, limit)
+        _profile(resume, parts, form, retry_failed, limit, resumed=True)
         return
     if retry_failed:
-        raise UserError("--retry-failed goes with --resume", "give the folder to go on with")
+        raise UserError("--retry-failed goes with --resume", "give the folder to resume")
     seconds = 300.0 if limit is None else limit
     method = make_method(limit_seconds=seconds, threads=threads, seed=seed, verify=False)
-    workloads = read_workloads(workload, workloads_from)
-    selection = read_selection(select, workloads, phase, device, precision, versions)
+    selection = cases.selection()
     folder = _begin(_reduced(selection) if small else selection, method, out)
     _profile(folder, parts, form)
 
@@ -106,7 +82,7 @@ def _reduced(selection: "Selection") -> "Selection":
     import msgspec
 
     from rnnbench.plan import make_plan
-    from rnnbench.verify.small import small_version
+    from rnnbench.verify.proofs import small_version
 
     reduced = {one.name: one for one in map(small_version, make_plan(selection).workloads.values())}
     return msgspec.structs.replace(selection, workloads=tuple(reduced.values()))
@@ -117,8 +93,8 @@ def _begin(selection: "Selection", method: "Method", out: Path | None) -> Path:
     from datetime import datetime
 
     from rnnbench.cli.progress import Progress
-    from rnnbench.launch.runner import begin_run
     from rnnbench.plan import make_plan
+    from rnnbench.session import begin_run
 
     folder = out or Path("profiles") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     with Progress() as progress:
@@ -127,18 +103,25 @@ def _begin(selection: "Selection", method: "Method", out: Path | None) -> Path:
 
 
 def _profile(
-    folder: Path, parts: "list[Part]", form: str, retry_failed: bool = False, limit_seconds: float | None = None
+    folder: Path,
+    parts: "list[ProfilePart]",
+    form: str,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
+    resumed: bool = False,
 ) -> None:
     from rnnbench.cli.progress import Progress
     from rnnbench.files import write_atomically
-    from rnnbench.profile.session import profile_run
     from rnnbench.report.profiles import encode, profiles_as_markdown, show_profiles
-    from rnnbench.store.folder import read_folder
+    from rnnbench.session import profile_run
+    from rnnbench.store import read_folder
 
     interrupted = False
     try:
         with Progress() as progress:
-            profile_run(folder, progress, parts=parts, retry_failed=retry_failed, limit_seconds=limit_seconds)
+            profile_run(
+                folder, progress, parts=parts, retry_failed=retry_failed, limit_seconds=limit_seconds, resumed=resumed
+            )
     except KeyboardInterrupt:
         interrupted = True
     contents = read_folder(folder)
@@ -149,7 +132,7 @@ def _profile(
     for line in contents.damaged:
         typer.echo(f"rnnbench: {line}: skipped", err=True)
     if interrupted:
-        typer.echo(f"\ninterrupted; what has ended is in {folder}. Go on with:", err=True)
+        typer.echo(f"\ninterrupted; what has ended is in {folder}. Resume with:", err=True)
         typer.echo(f"  rnnbench profile --resume {folder}", err=True)
         raise typer.Exit(130)
     typer.echo(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)

@@ -13,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from rnnbench import units
+from rnnbench.analysis.profile_results import find_bottleneck
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
-from rnnbench.profile.bottleneck import find_bottleneck
-from rnnbench.report import units
 
 _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
 
@@ -48,6 +48,10 @@ class Progress(Listener):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away, before something else is printed."""
         self._bar.stop()
 
     def note(self, text: str) -> None:

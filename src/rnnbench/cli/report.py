@@ -28,8 +28,8 @@ def report(
       rnnbench report runs/cpu runs/gpu --out both
       rnnbench report runs/gpu --out plain --format md,svg
     """
+    from rnnbench import units
     from rnnbench.cli.options import at_least
-    from rnnbench.report import units
     from rnnbench.report.write import write_report
 
     if charts is not None:

@@ -1,35 +1,23 @@
 """`rnnbench run`: measure."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import (
-    DeviceOption,
-    Json,
-    Phases,
-    Precisions,
-    RetryFailed,
-    Seed,
-    Systems,
-    Threads,
-    Versions,
-    WorkloadFile,
-    Workloads,
-    at_least,
-)
+from rnnbench.cli.options import CaseOptions, Json, RetryFailed, Seed, Threads, at_least, with_case_options
+from rnnbench.cli.show import print_run
+
+if TYPE_CHECKING:
+    from rnnbench.store import Contents
 
 
+@with_case_options
 def run(
-    select: Systems = None,
-    workload: Workloads = None,
-    workloads_from: WorkloadFile = None,
-    phase: Phases = None,
-    device: DeviceOption = "auto",
-    precision: Precisions = None,
-    versions: Versions = "",
+    cases: CaseOptions,
     headline: Annotated[bool, typer.Option("--headline", help="The quick comparison: headline systems only.")] = False,
     effort: Annotated[str, typer.Option(metavar="EFFORT", help="quick, standard or thorough.")] = "standard",
     protocol: Annotated[
@@ -80,27 +68,36 @@ def run(
       rnnbench run --resume runs/2026-11-15-101500
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
     """
+    from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
+    from rnnbench.session import resume as resume_run
+    from rnnbench.session import run as run_session
+
+    def show(contents: "Contents") -> None:
+        progress.close()  # the bar and the tables must not mix
+        print_run(contents, as_json)
 
     if resume is not None:
         if dry_run:
             raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
-        if select or workload or phase or precision or versions or headline or out or profile:
+        if cases.any_given or headline or out or profile:
             raise UserError("a resumed run does what it was begun with", "give --resume with no selection")
         if limit is not None:
             at_least(limit, 1, "--limit")
         if ahead is not None:
             at_least(ahead, 1, "--ahead")
-        _measure(resume, as_json, retry_failed=retry_failed, limit_seconds=limit, ahead=ahead)
+        with Progress() as progress, _resumable(resume):
+            resume_run(resume, progress, show, retry_failed=retry_failed, limit_seconds=limit, ahead=ahead)
+        _say_where(resume, as_json)
         return
     if retry_failed:
-        raise UserError("--retry-failed goes with --resume", "give the run to go on with")
+        raise UserError("--retry-failed goes with --resume", "give the run to resume")
 
     from datetime import datetime
 
-    from rnnbench.cli.options import read_selection, read_workloads
-    from rnnbench.method import make_method
+    from rnnbench.machine import make_method
     from rnnbench.plan import make_plan
+    from rnnbench.reference.inputs import read_treebank
 
     method = make_method(
         effort=effort,
@@ -114,39 +111,33 @@ def run(
         ahead=1 if ahead is None else ahead,
         verify=not no_verify,
     )
-    workloads = read_workloads(workload, workloads_from)
-    plan = make_plan(read_selection(select, workloads, phase, device, precision, versions, headline))
+    plan = make_plan(cases.selection(headline))
     if dry_run:
-        from rnnbench.report.plan import plan_as_json, show_plan
+        from rnnbench.report.answers import plan_as_json, show_plan
 
         typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
     if data is not None:
-        from rnnbench.reference.treebank import read_treebank
-
-        read_treebank(data, vocabulary=10001)  # a wrong folder is better told now than after the environments are made
-
-    from rnnbench.cli.progress import Progress
-    from rnnbench.launch.runner import begin_run
-
+        read_treebank(data, vocabulary=10001)  # a wrong folder is reported now, not after the environments are made
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    with Progress() as progress:
-        text = str(data.resolve()) if data else ""
-        begin_run(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
-    _measure(folder, as_json)
+    text = str(data.resolve()) if data else ""
+    with Progress() as progress, _resumable(folder):
+        run_session(plan, method, folder, progress, show, command=sys.argv[1:], data=text, profile=profile)
+    _say_where(folder, as_json)
 
 
-def _measure(folder: Path, as_json: bool, **options: Any) -> None:
-    from rnnbench.cli.progress import Progress
-    from rnnbench.cli.show import show
-    from rnnbench.launch.runner import continue_run
-
+@contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """Say how to resume when the run is interrupted; before its folder exists there is nothing to resume."""
     try:
-        with Progress() as progress:
-            continue_run(folder, progress, **options)
+        yield
     except KeyboardInterrupt:
-        typer.echo(f"\ninterrupted; all finished launches are in {folder}. Go on with:", err=True)
+        if not (folder / "run.json").exists():
+            raise
+        typer.echo(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
         typer.echo(f"  rnnbench run --resume {folder}", err=True)
         raise typer.Exit(130) from None
-    show(folder, as_json)
+
+
+def _say_where(folder: Path, as_json: bool) -> None:
     typer.echo(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)

@@ -1,11 +1,14 @@
-"""`rnnbench show`: a run's tables, from its folder alone."""
+"""`rnnbench show`, `check` and `explain`: what a run says, from its folder alone."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json
+from rnnbench.cli.options import Json, print_json, warn_of_damage
+
+if TYPE_CHECKING:
+    from rnnbench.store import Contents
 
 
 def show(
@@ -19,17 +22,96 @@ def show(
       rnnbench show runs/2026-11-15-101500
       rnnbench show runs/2026-11-15-101500 --json > rows.json
     """
-    import msgspec
 
+    from rnnbench.store import read_folder
+
+    print_run(read_folder(run), as_json)
+
+
+def print_run(contents: "Contents", as_json: bool) -> None:
+    """Everything that `show` prints, and `run` at its end."""
     from rnnbench.analysis.rows import make_rows
     from rnnbench.report.terminal import show_run
-    from rnnbench.store.folder import read_folder
 
-    contents = read_folder(run)
     rows = make_rows(contents)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
-        for line in contents.damaged:
-            typer.echo(f"rnnbench: launches.jsonl, {line}: skipped", err=True)
+        print_json(rows)
+        warn_of_damage("", contents)
         return
     typer.echo(show_run(contents, rows))
+
+
+def check(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    as_json: Json = False,
+) -> None:
+    """Judge whether a run is stable enough to publish, and say what to do where it is not.
+
+    Looks at: completeness, verification, failures, number of launches, launches on a busy machine, wide
+    intervals, drift within launches and over rounds, the processor's speed over the run, other load,
+    the source. Exit code 1 when there is a problem; warnings alone are fit to publish.
+
+    \b
+    Examples:
+      rnnbench check runs/2026-11-15-101500
+      rnnbench check runs/2026-11-15-101500 --json
+    """
+
+    from rnnbench.analysis.check import check_run, is_fit
+    from rnnbench.report.answers import show_check
+    from rnnbench.store import read_folder
+
+    findings = check_run(read_folder(run))
+    fit = is_fit(findings)
+    if as_json:
+        fields = {"fit": fit, "findings": findings}
+        print_json(fields)
+    else:
+        typer.echo(show_check(findings))
+    if not fit:
+        raise typer.Exit(1)
+
+
+def explain(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders: of one machine, or of several.")],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", "-w", metavar="NAME", help="Only these workloads of the runs. Repeatable."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what the numbers mean: the gap, what each execution wins back, the limit, break-even, the seed's claims.
+
+    Sentences come from verified rows and their intervals alone; nothing is measured. Give a CPU's and a
+    GPU's run together to have the claims about both tested.
+
+    \b
+    Examples:
+      rnnbench explain runs/2026-11-15-101500
+      rnnbench explain runs/cpu runs/gpu -w ptb-lm
+      rnnbench explain runs/2026-11-15-101500 --json > analysis.json
+    """
+    import msgspec
+
+    from rnnbench.errors import UserError
+    from rnnbench.published.claims import WORKLOAD
+    from rnnbench.report.document import analyse
+    from rnnbench.report.explanation import show_explanation as as_text
+    from rnnbench.store import read_folder
+
+    contents = [read_folder(run) for run in runs]
+    for run, one in zip(runs, contents, strict=True):
+        warn_of_damage(f"{run}/", one)
+    analysis = analyse(contents)
+    shapes = {name: shape for one in contents for name, shape in one.run.workloads.items()}
+    wanted = {name for name, shape in shapes.items() if not workload or {name, shape.id} & set(workload)}
+    for name in workload or ():
+        if not any(name in (known, shapes[known].id) for known in wanted):
+            raise UserError(f"no run here has the workload '{name}'", f"there are: {', '.join(shapes)}")
+    groups = [one for one in analysis.groups if one.group.workload in wanted]
+    with_claims = not workload or any(shapes[name].id == WORKLOAD for name in wanted)
+    if as_json:
+        chosen = msgspec.structs.replace(analysis, groups=tuple(groups), claims=analysis.claims if with_claims else ())
+        print_json(chosen)
+        return
+    typer.echo(as_text(analysis, [one.run for one in contents], groups, with_claims))

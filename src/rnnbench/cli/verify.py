@@ -4,28 +4,12 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import (
-    DeviceOption,
-    Json,
-    Phases,
-    Precisions,
-    Seed,
-    Systems,
-    Threads,
-    Versions,
-    WorkloadFile,
-    Workloads,
-)
+from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, print_json, with_case_options
 
 
+@with_case_options
 def verify(
-    select: Systems = None,
-    workload: Workloads = None,
-    workloads_from: WorkloadFile = None,
-    phase: Phases = None,
-    device: DeviceOption = "auto",
-    precision: Precisions = None,
-    versions: Versions = "",
+    cases: CaseOptions,
     limit: Annotated[float, typer.Option(metavar="SECONDS", help="Per system and workload.")] = 600.0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers at a time. 0: one per core, at most 4.")] = 0,
     threads: Threads = 0,
@@ -43,23 +27,19 @@ def verify(
       rnnbench verify 'pytorch/*'
       rnnbench verify 'pytorch/packed/*' -w bi-ctc-long --phase train --json
     """
-    import msgspec
-
-    from rnnbench.cli.options import at_least, read_selection, read_workloads
     from rnnbench.cli.progress import Progress
-    from rnnbench.method import make_method
+    from rnnbench.machine import make_method
     from rnnbench.plan import make_plan
-    from rnnbench.report.verification import as_fields, show_verifications
-    from rnnbench.verify.session import verify_plan
+    from rnnbench.report.answers import show_verifications, verifications_as_fields
+    from rnnbench.verify.verifier import verify_plan
 
     at_least(jobs, 0, "--jobs")
     method = make_method(limit_seconds=limit, threads=threads, seed=seed)
-    workloads = read_workloads(workload, workloads_from)
-    plan = make_plan(read_selection(select, workloads, phase, device, precision, versions))
+    plan = make_plan(cases.selection())
     with Progress() as progress:
         session = verify_plan(plan, method, progress, jobs=jobs, use_cache=not fresh)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(as_fields(session)), indent=2).decode())
+        print_json(verifications_as_fields(session))
     else:
         typer.echo(show_verifications(session))
     if any(one.verdict != "verified" for one in session.verifications):

@@ -1,6 +1,5 @@
 """The workloads by name: the seeds' six, any of their numbers overridden, and a user's own from TOML."""
 
-import difflib
 import re
 import tomllib
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import Any
 import msgspec
 
 from rnnbench.domain.workload import Workload
-from rnnbench.errors import UserError
+from rnnbench.errors import UserError, nearest
 
 _SPEECH: dict[str, Any] = {"features": 123, "hidden": 320, "origin": "seed 002"}
-
 CATALOG: dict[str, Workload] = {
     workload.name: workload
     for workload in (
@@ -48,17 +46,10 @@ CATALOG: dict[str, Workload] = {
         Workload(name="elman-step", batch=1, steps=1, features=10, hidden=20, classes=0, loss="sum", origin="seed 003"),
     )
 }
-
 _NUMBERS = (
     "batch", "steps", "hidden", "classes", "layers", "features", "vocabulary", "embedding", "shortest", "labels",
 )  # fmt: skip
 _PATTERN = re.compile(r"(?P<id>[^\[\]]+?)\s*(?:\[(?P<overrides>[^\[\]]*)\])?")
-
-
-def nearest(name: str, names: list[str]) -> str:
-    """A hint: the names that look most like what was typed, or all of them."""
-    close = difflib.get_close_matches(name, names, n=5, cutoff=0.4)
-    return f"nearest: {', '.join(close)}" if close else f"there are: {', '.join(names)}"
 
 
 def parse_workload(text: str, catalog: dict[str, Workload] | None = None) -> Workload:

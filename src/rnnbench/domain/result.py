@@ -12,7 +12,7 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.system import Device, Precision
 
 Outcome = Literal["ok", "failed", "timeout"]
-Verdict = Literal["verified", "wrong", "failed", "timeout"]
+VerificationVerdict = Literal["verified", "wrong", "failed", "timeout"]
 Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
 
 
@@ -60,7 +60,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     device_seconds: float | None = None  # of all samples, by the device's own clock
     gpu_before: GpuState | None = None  # right before the samples
     gpu_after: GpuState | None = None
-    beside: int = 0  # others that may have been compiling while it did: its times before the samples are too long
+    concurrent_workers: int = 0  # that may have compiled at the same time: its times before the samples are too long
     probe_before_s: float | None = None
     probe_after_s: float | None = None
     noisy: bool = False
@@ -102,7 +102,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_fiel
     """One system proved, or not, on the small version of a workload. `case.workload` is the small one."""
 
     case: Case
-    verdict: Verdict
+    verdict: VerificationVerdict
     reason: str = ""
     stage: str = ""
     figures: tuple[Figure, ...] = ()
@@ -156,3 +156,25 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="li
 
 
 Record = Launch | Verification | Limit
+
+
+def differ_by_more(before: float, after: float, threshold: float) -> bool:
+    """Whether the two differ by more than the threshold, whichever is larger."""
+    return max(before, after) > min(before, after) * (1 + threshold)
+
+
+def is_noisy(launch: Launch, threshold: float) -> bool:
+    """Whether the processor's speed or the GPU's clock was another before the samples than after them."""
+    return speed_changed(launch.probe_before_s, launch.probe_after_s, threshold) or clocks_moved(launch, threshold)
+
+
+def clocks_moved(launch: Launch, threshold: float) -> bool:
+    """The GPU's clock; never where it is not known."""
+    before, after = launch.gpu_before, launch.gpu_after
+    return bool(before and after) and any(
+        speed_changed(getattr(before, clock), getattr(after, clock), threshold) for clock in ("sm_mhz", "memory_mhz")
+    )
+
+
+def speed_changed(before: float | None, after: float | None, threshold: float) -> bool:
+    return before is not None and after is not None and differ_by_more(before, after, threshold)

@@ -10,7 +10,6 @@ from rnnbench.domain.workload import Phase, Workload
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["fp32", "tf32", "bf16"]
-
 GRANULARITIES = ("fine", "packed", "cell", "layer", "stack")
 PHASES: tuple[Phase, ...] = ("forward", "train")
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")

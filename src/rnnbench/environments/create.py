@@ -3,29 +3,36 @@
 import errno
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Lock
 
 import msgspec
 
-from rnnbench.environments.commands import run_logged
-from rnnbench.environments.environment import Environment, describe
-from rnnbench.environments.explain import explain
-from rnnbench.environments.inspect import inspect_python
+from rnnbench import units
+from rnnbench.domain.run import Environment
+from rnnbench.environments.cache import (
+    SPEC,
+    folder_of,
+    how_to_renew,
+    lock_of,
+    log_of,
+    outdated,
+    read_marker,
+    starts,
+    write_marker,
+)
+from rnnbench.environments.environment import describe, inspect_python
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
-from rnnbench.environments.marker import folder_of, lock_of, log_of, read_marker, starts, write_marker
-from rnnbench.environments.moved_on import SPEC, how_to_renew, moved_on
-from rnnbench.environments.spec import EnvironmentSpec, no_wheels
-from rnnbench.environments.versions import same_version
+from rnnbench.environments.pip import end_all_commands, explain_failure, run_logged
+from rnnbench.environments.spec import EnvironmentSpec, no_wheels, same_version
 from rnnbench.errors import UserError
-from rnnbench.files import disk_usage, remove_folder
-from rnnbench.lock import locked
+from rnnbench.files import disk_usage, locked, remove_folder
 from rnnbench.manifests import manifests
-from rnnbench.report import units
 
 Report = Callable[[str], None]
-
 _QUIET = ("--disable-pip-version-check", "--progress-bar", "off")
 _ALIVE = ("Collecting ", "Downloading ", "Using cached ", "Processing ", "Building ", "Installing collected")
 
@@ -42,7 +49,7 @@ def create(spec: EnvironmentSpec, report: Report = silent, *, fresh: bool = Fals
         with locked(lock_of(spec.id), lambda: report(f"waiting: {spec.id} is being created")) as lock:
             ready = read_marker(folder)
             if ready is not None and starts(ready) and not fresh:
-                changes = moved_on(ready, spec)
+                changes = outdated(ready, spec)
                 report(f"{spec.id} exists already")
                 if changes:
                     report(f"warning: it was created from other requirements ({changes}); {how_to_renew(ready)}")
@@ -93,7 +100,7 @@ def _fill(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock: i
     def run(*command: str) -> None:
         status, output = run_logged(list(command), log, hear, lock)
         if status != 0:
-            raise explain(status, output, spec.id, interpreter.version, str(path))
+            raise explain_failure(status, output, spec.id, interpreter.version, str(path))
 
     with path.open("w", encoding="utf-8") as log:
         # `-I`: no variable and no file in the current folder can change which modules these commands are.
@@ -123,3 +130,56 @@ def _checked(spec: EnvironmentSpec, folder: Path) -> Environment:
 
 def _python(folder: Path) -> Path:
     return folder / "bin" / "python"
+
+
+AT_A_TIME = 3  # more would share the same line and the same disk
+_PATIENCE = 0.2  # seconds between two looks at whether all have ended
+Make = Callable[[EnvironmentSpec, Report], Environment]
+
+
+class Interrupted(Exception):
+    """Raised inside a creation when the whole is given up: what it has made is deleted."""
+
+
+def make_all(specs: Sequence[EnvironmentSpec], make: Make, report: Report = silent) -> list[Environment | UserError]:
+    """For each spec its environment, or why there is none. What is reported of several begins with whose it is."""
+    stopped, talking = Event(), Lock()
+
+    def one(spec: EnvironmentSpec) -> Environment | UserError:
+        said = ""
+
+        def say(line: str) -> None:
+            nonlocal said
+            if stopped.is_set():
+                raise Interrupted
+            if line != said:  # who waits for another process says so at every look
+                with talking:
+                    report(line if len(specs) == 1 else f"{spec.id}: {line.strip()}")
+            said = line
+
+        try:
+            return make(spec, say)
+        except UserError as error:
+            if len(specs) > 1 and not stopped.is_set():  # a single one is for the caller to tell
+                with talking:
+                    report("\n".join(filter(None, (f"{spec.id}: {error.what}", error.hint))))
+            return error
+
+    if len(specs) == 1:
+        return [one(specs[0])]
+    with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
+        futures = [pool.submit(one, spec) for spec in specs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:  # an interruption, which reaches this thread alone
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            _end(futures)
+            raise
+
+
+def _end(futures: Sequence["Future[Environment | UserError]"]) -> None:
+    """End what pips are at work until no creation is left: one may just be about to start another."""
+    begun = [future for future in futures if not future.cancelled()]
+    while wait(begun, timeout=_PATIENCE).not_done:
+        end_all_commands()

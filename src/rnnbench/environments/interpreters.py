@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rnnbench.domain.system import satisfies, version_key
-from rnnbench.environments.variables import child_variables
+from rnnbench.environments.environment import child_variables
 from rnnbench.errors import UserError
 
 _SECONDS = 5.0

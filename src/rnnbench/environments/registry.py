@@ -2,34 +2,30 @@
 
 from pathlib import Path
 
-from rnnbench.domain.catalog import nearest
-from rnnbench.environments.create import Report, create, silent
-from rnnbench.environments.environment import Environment
-from rnnbench.environments.marker import (
+from rnnbench.domain.run import Environment
+from rnnbench.environments.cache import (
     MARKER,
     environments_folder,
     folder_of,
+    how_to_renew,
     lock_of,
     log_of,
+    outdated,
     read_marker,
     starts,
 )
-from rnnbench.environments.moved_on import how_to_renew, moved_on
-from rnnbench.environments.spec import EnvironmentSpec
-from rnnbench.environments.used import forget, refreshed, use, used
-from rnnbench.environments.versions import same_version
-from rnnbench.errors import UserError
-from rnnbench.files import remove_folder
-from rnnbench.lock import is_locked, locked
+from rnnbench.environments.create import Report, create, silent
+from rnnbench.environments.external import external_interpreters, forget_interpreter, refreshed
+from rnnbench.environments.spec import EnvironmentSpec, same_version
+from rnnbench.errors import UserError, nearest
+from rnnbench.files import is_locked, locked, remove_folder
 from rnnbench.manifests import manifests
-
-__all__ = ["failed_creations", "find", "half_environments", "list_environments", "remove", "resolve", "use", "used"]
 
 
 def list_environments() -> list[Environment]:
     """The complete ones that were created, then the used ones."""
     created = (read_marker(folder) for folder in _folders())
-    return [*(each for each in created if each is not None), *used().values()]
+    return [*(each for each in created if each is not None), *external_interpreters().values()]
 
 
 def half_environments() -> list[Path]:
@@ -47,7 +43,7 @@ def failed_creations() -> list[str]:
 def find(spec: EnvironmentSpec) -> Environment | None:
     """The environment that runs this spec: the user's own interpreter first, then a created one."""
     is_default = spec.version == manifests()[spec.framework].version
-    own = used().get(spec.framework)
+    own = external_interpreters().get(spec.framework)
     if own is not None and (is_default or same_version(own.version, spec.version)):
         own = refreshed(own)
         if is_default or same_version(own.version, spec.version):
@@ -60,7 +56,7 @@ def resolve(spec: EnvironmentSpec, create_missing: bool, report: Report = silent
     """The environment to run this spec in, made if need be."""
     found = find(spec)
     if found is not None:
-        if not found.used and (changes := moved_on(found, spec)):
+        if not found.external and (changes := outdated(found, spec)):
             report(f"warning: {found.id} was created from other requirements ({changes}); {how_to_renew(found)}")
         return found
     if create_missing:
@@ -84,8 +80,8 @@ def remove(id_or_framework: str) -> str:
     if len(matches) > 1:
         raise UserError(f"'{name}' has {len(matches)} environments", f"name one: {', '.join(matches)}")
     environment = known.get(matches[0])
-    if environment is not None and environment.used:
-        forget(environment.framework)
+    if environment is not None and environment.external:
+        forget_interpreter(environment.framework)
         return f"forgot {environment.python} for {environment.framework}; the interpreter is untouched"
     return _delete(matches[0])
 

@@ -15,22 +15,21 @@ import msgspec
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from rnnbench import __version__
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.errors import UserError
-from rnnbench.graph.model import Graph
-from rnnbench.graph.svg import MARKER, STYLE, draw
-from rnnbench.graph.take import ask
+from rnnbench.graph.drawing import MARKER, STYLE, draw
+from rnnbench.graph.taking import Graph, run_graph_worker
 from rnnbench.launch.events import Hello
-from rnnbench.launch.launcher import judge
+from rnnbench.launch.job import resolve_case
+from rnnbench.launch.launcher import outcome_of
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.launch.subject import find_subject
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.reference.inputs import make_batches, make_parameters
 from rnnbench.reference.network import loss_and_gradients
 from rnnbench.verify.compare import TOLERANCES, relative_error
+from rnnbench.version import __version__
 
 WORKLOAD = CATALOG["elman-step"]
 SYSTEMS = (
@@ -51,7 +50,7 @@ class Program(msgspec.Struct):
     said: list[str]
 
 
-class Part(msgspec.Struct, kw_only=True):
+class StoryPart(msgspec.Struct, kw_only=True):
     """What one system tells; the fields are those of the worker's `Story`."""
 
     title: str
@@ -86,20 +85,20 @@ def make_story(method: Method, listener: Listener) -> bytes:
     return as_page(parts, missing)
 
 
-def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[Part], list[str]]:
+def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[StoryPart], list[str]]:
     """The parts in the order of the page, and why others are missing."""
     ready = prepare(plan, listener)
     cases = {case.system: case for case in ready.cases}
-    parts: list[Part] = []
+    parts: list[StoryPart] = []
     missing = [f"{left.case.system}: {left.reason}" for left in ready.left_out]
     for name in SYSTEMS:
         if name not in cases:
             continue
-        subject = find_subject(cases[name], plan.workloads, plan.systems, ready.environments)
-        ending, content = ask(subject, method, "story")
-        outcome, reason = judge(cases[name], method.threads, ending)
+        subject = resolve_case(cases[name], plan.workloads, plan.systems, ready.environments)
+        ending, content = run_graph_worker(subject, method, "story")
+        outcome, reason = outcome_of(cases[name], method.threads, ending)
         if outcome == "ok":
-            part = msgspec.json.decode(content, type=Part)
+            part = msgspec.json.decode(content, type=StoryPart)
             part.system = name
             part.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
             reason = disagreement(part, method.seed)
@@ -111,7 +110,7 @@ def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[Part],
     return parts, missing
 
 
-def disagreement(part: Part, seed: int = 0) -> str:
+def disagreement(part: StoryPart, seed: int = 0) -> str:
     """How its numbers differ from the reference's; empty when they do not."""
     batch = make_batches(WORKLOAD, 1, seed)[0]
     loss, gradients = loss_and_gradients(WORKLOAD, make_parameters(WORKLOAD, seed), batch)
@@ -124,7 +123,7 @@ def disagreement(part: Part, seed: int = 0) -> str:
     return ""
 
 
-def as_page(parts: list[Part], missing: list[str]) -> bytes:
+def as_page(parts: list[StoryPart], missing: list[str]) -> bytes:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     script = _read("story.js")
     told = [
@@ -148,7 +147,7 @@ def as_page(parts: list[Part], missing: list[str]) -> bytes:
     return page.encode()
 
 
-def _drawing(number: int, part: Part) -> str:
+def _drawing(number: int, part: StoryPart) -> str:
     body, width, height = draw(part.graph, f"part{number}-")
     size = f'viewBox="-2 0 {width + 4:.0f} {height:.0f}" width="{width + 4:.0f}" height="{height:.0f}"'
     size += f' style="--own:{width + 4:.0f}px"'  # a narrow window may shrink it, but not beyond reading

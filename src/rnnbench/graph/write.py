@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import msgspec
 
 from rnnbench.domain.profile import Change
-from rnnbench.graph.model import Graph, Taken
-from rnnbench.report.table import Column, render
+from rnnbench.graph.taking import Graph, TakenGraphs
+from rnnbench.text import Column, render_table
 
 CHANGES: dict[Change, str] = {"batch": "new batch size", "steps": "new length"}
 
 
-def as_text(answers: Sequence[Taken]) -> str:
+def as_text(answers: Sequence[TakenGraphs]) -> str:
     """What there is, when it is made, how many nodes of which kind; then the graph itself."""
     return "\n\n".join(_one_as_text(taken) for taken in answers)
 
 
-def _one_as_text(taken: Taken) -> str:
+def _one_as_text(taken: TakenGraphs) -> str:
     case = taken.case
     lines = [f"{case.system} · {case.workload} · {case.phase} · {case.device} · {case.environment}"]
     if not taken.graphs:
@@ -48,7 +48,7 @@ def _listing(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def as_table(answers: Sequence[Taken]) -> str:
+def as_table(answers: Sequence[TakenGraphs]) -> str:
     """A row for each graph of each system."""
     asked = list(CHANGES) if any(taken.retrace for taken in answers) else []
     columns = [
@@ -58,10 +58,10 @@ def as_table(answers: Sequence[Taken]) -> str:
     several = len({taken.case.environment for taken in answers}) > len({taken.case.framework for taken in answers})
     rows = [row for taken in answers for row in _rows(taken, asked, several)]
     places = dict.fromkeys(f"{taken.case.workload} · {taken.case.device}" for taken in answers)
-    return "\n".join(places) + "\n" + render(columns, rows)
+    return "\n".join(places) + "\n" + render_table(columns, rows)
 
 
-def _rows(taken: Taken, asked: Sequence[Change], several: bool) -> list[list[str]]:
+def _rows(taken: TakenGraphs, asked: Sequence[Change], several: bool) -> list[list[str]]:
     name = taken.case.system + (" (forward)" if taken.case.phase == "forward" else "")
     name += f" in {taken.case.environment}" if several else ""
     if not taken.graphs:
@@ -77,7 +77,7 @@ def _rows(taken: Taken, asked: Sequence[Change], several: bool) -> list[list[str
     return rows
 
 
-def as_json(answers: Sequence[Taken]) -> str:
+def as_json(answers: Sequence[TakenGraphs]) -> str:
     """Everything, with the counts ready made."""
     fields = []
     for taken in answers:

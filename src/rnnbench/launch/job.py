@@ -1,12 +1,41 @@
-"""The job a worker is given: one case with everything it needs, as plain JSON."""
+"""A case with everything it refers to: what has to be known to run it."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
-from rnnbench.domain.case import Method
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.run import Environment
+from rnnbench.domain.system import Manifest, System
 from rnnbench.domain.workload import Phase, Workload
-from rnnbench.launch.subject import Subject
+from rnnbench.manifests import manifests
+from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+
+
+class ResolvedCase(msgspec.Struct, frozen=True, kw_only=True):
+    case: Case
+    workload: Workload
+    system: System
+    manifest: Manifest
+    environment: Environment
+
+
+def resolve_case(
+    case: Case,
+    workloads: Mapping[str, Workload],
+    systems: Mapping[str, System],
+    environments: Mapping[str, Environment],
+) -> ResolvedCase:
+    """Looked up by the names the case has; the framework's manifest is the one that lies here now."""
+    return ResolvedCase(
+        case=case,
+        workload=workloads[case.workload],
+        system=systems[case.system],
+        manifest=manifests()[case.framework],
+        environment=environments[case.environment],
+    )
 
 
 def workload_fields(workload: Workload) -> dict[str, object]:
@@ -21,7 +50,7 @@ def workload_fields(workload: Workload) -> dict[str, object]:
 
 def make_job(
     mode: str,
-    subject: Subject,
+    subject: ResolvedCase,
     method: Method,
     inputs: str,
     *,
@@ -57,3 +86,17 @@ def make_job(
         "arrays": arrays,
         "variants": variants,
     }
+
+
+def write_workload_inputs(
+    workload: Workload, seed: int, place: Path, batches: int, *, data: Path | None = None
+) -> Path:
+    """A workload's parameters and so many distinct batches; made only where the file is not there yet.
+
+    Its name is made of all that a workload is: two of the same name, or of names that look alike, share no file.
+    """
+    digest = hashlib.sha256(msgspec.json.encode(workload)).hexdigest()[:16]
+    path = place / f"{digest}-{batches}.npz"
+    if not path.exists():
+        write_inputs(path, make_parameters(workload, seed), make_batches(workload, batches, seed, data))
+    return path

@@ -1,5 +1,6 @@
 """One launch: probe, worker, probe, and the record of what came of it."""
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,24 +8,27 @@ from typing import Any
 import msgspec
 
 from rnnbench.domain.case import Case, Method
-from rnnbench.domain.result import Launch, Outcome
-from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Samples, Warm
-from rnnbench.launch.job import make_job
+from rnnbench.domain.catalog import CATALOG
+from rnnbench.domain.result import Launch, Limit, Outcome, Record, is_noisy, speed_changed
+from rnnbench.domain.run import Environment
+from rnnbench.domain.system import PRECISIONS
+from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Rates, Samples, Warm
+from rnnbench.launch.exclusive import ExclusiveMachine
+from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.listener import Listener
-from rnnbench.launch.noise import is_noisy
-from rnnbench.launch.subject import Subject
-from rnnbench.launch.turns import Turns
-from rnnbench.launch.worker import Ending, run_worker
+from rnnbench.launch.worker import WorkerResult, run_worker
+from rnnbench.machine import make_method
+from rnnbench.manifests import manifests
 
 
 def launch_case(
-    subject: Subject,
+    subject: ResolvedCase,
     method: Method,
     inputs: Path,
     round_number: int,
     attempt: int,
     listener: Listener,
-    turns: Turns,
+    turns: ExclusiveMachine,
 ) -> tuple[Launch, str]:
     """Time one case once. Returns the record and what the worker printed."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -36,7 +40,7 @@ def launch_case(
 
     turn = turns.next()
     ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, on_event, turn)
-    outcome, reason = judge(case, method.threads, ending)
+    outcome, reason = outcome_of(case, method.threads, ending)
     if outcome == "ok" and not any(isinstance(event, Samples) for event in ending.events):
         outcome, reason = "failed", "it said it was done, but sent no samples"
     launch = Launch(
@@ -48,7 +52,7 @@ def launch_case(
         reason=reason,
         stage=ending.stage,
         wall_clock_s=round(ending.seconds, 3),
-        beside=turns.ahead - 1,
+        concurrent_workers=turns.ahead - 1,
         probe_before_s=turn.before,
         probe_after_s=turn.after,
         traceback=ending.traceback,
@@ -58,7 +62,7 @@ def launch_case(
     return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), ending.log.text()
 
 
-def judge(case: Case, threads: int, ending: Ending) -> tuple[Outcome, str]:
+def outcome_of(case: Case, threads: int, ending: WorkerResult) -> tuple[Outcome, str]:
     """A worker's own ending, unless it did not do what it was told to."""
     disobeyed = disobedience(case, threads, ending)
     if ending.outcome == "ok" and disobeyed:
@@ -66,7 +70,7 @@ def judge(case: Case, threads: int, ending: Ending) -> tuple[Outcome, str]:
     return ending.outcome, ending.reason
 
 
-def disobedience(case: Case, threads: int, ending: Ending) -> str:
+def disobedience(case: Case, threads: int, ending: WorkerResult) -> str:
     """Another device or another number of threads than was asked for; empty when all is as told."""
     for event in ending.events:
         if isinstance(event, Hello | Built) and event.device != case.device:
@@ -95,3 +99,76 @@ def _facts(events: list[Event]) -> dict[str, Any]:
         elif isinstance(event, Memory):
             facts |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
     return facts
+
+
+def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed: bool = False) -> list[Case]:
+    """A case for each environment, device and precision whose limit is not known: any of them, they share it.
+
+    On CUDA all precisions, whichever the rows have.
+    """
+    known = {
+        record.key for record in records if isinstance(record, Limit) and not (retry_failed and record.outcome != "ok")
+    }
+    needed: dict[tuple[str, str, str], Case] = {}
+    for case in cases:
+        # What a GPU does in its three precisions is far apart: whoever reads of one asks for the others.
+        for precision in PRECISIONS if case.device == "cuda" else (case.precision,):
+            key = (case.environment, case.device, precision)
+            if key not in known:
+                needed.setdefault(key, msgspec.structs.replace(case, precision=precision))
+    return list(needed.values())
+
+
+def launch_limit(subject: ResolvedCase, method: Method) -> Limit:
+    """The case's own job, so that everything is set as it is for the rows; only the work is another."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    case = subject.case
+    job = make_job("limit", subject, method, inputs="")
+    turn = ExclusiveMachine().next()
+    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, turn=turn)
+    outcome, reason = outcome_of(case, method.threads, ending)
+    limit = Limit(
+        environment=case.environment,
+        device=case.device,
+        precision=case.precision,
+        started=started,
+        outcome=outcome,
+        reason=reason,
+        stage=ending.stage,
+        noisy=speed_changed(turn.before, turn.after, method.noise_threshold),
+        traceback=ending.traceback,
+        log_tail="" if outcome == "ok" else ending.log.tail(),
+    )
+    for event in ending.events:
+        if isinstance(event, Hello):
+            limit = msgspec.structs.replace(
+                limit, versions=event.versions, device_name=event.device_name, threads=event.threads
+            )
+        elif isinstance(event, Rates) and outcome == "ok":
+            limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
+    if outcome == "ok" and not limit.products:
+        limit = msgspec.structs.replace(limit, reason=f"{subject.manifest.title}'s folder offers no rates")
+    return limit
+
+
+_SECONDS = 120.0  # the slowest import takes twenty, from a cold disk
+
+
+def why_not_started(environment: Environment) -> str:
+    """Empty when it starts."""
+    manifest = manifests().get(environment.framework)
+    if manifest is None:
+        return f"no manifest is for {environment.framework}"
+    system, workload = manifest.system[0], CATALOG["ce-short"]
+    case = Case(
+        workload=workload.name,
+        system=system.name,
+        phase="forward",
+        device="cpu",
+        precision="fp32",
+        environment=environment.id,
+    )
+    subject = ResolvedCase(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
+    job = make_job("start", subject, make_method(), "")
+    ending = run_worker(environment, job, manifest.variables, _SECONDS)
+    return "" if ending.outcome == "ok" else f"{ending.outcome} during {ending.stage}: {ending.reason}"

@@ -1,4 +1,4 @@
-"""Who wants to know how a run is going. The default is deaf; the terminal's is in `cli/progress.py`."""
+"""Who is told how a run is going. The default hears nothing; the terminal's is in `cli/progress.py`."""
 
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import ProfileRecord

@@ -1,11 +1,10 @@
-"""Making the environments a plan needs. One that cannot be had takes its own cases with it, no others."""
+"""Making the environments that a plan needs. One that cannot be made takes its own cases with it, no others."""
 
 import msgspec
 
 from rnnbench.domain.case import Case, LeftOut
-from rnnbench.environments.create import Report
-from rnnbench.environments.environment import Environment
-from rnnbench.environments.many import make_all
+from rnnbench.domain.run import Environment
+from rnnbench.environments.create import Report, make_all
 from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.errors import UserError
@@ -13,7 +12,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.plan import Plan
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What can be run now, and in what."""
 
     cases: tuple[Case, ...]
@@ -21,7 +20,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, Environment]
 
 
-def prepare(plan: Plan, listener: Listener) -> Ready:
+def prepare(plan: Plan, listener: Listener) -> Prepared:
     """A UserError only when nothing at all can be run."""
     needed = {case.environment for case in plan.cases}
     specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed}
@@ -40,7 +39,7 @@ def prepare(plan: Plan, listener: Listener) -> Ready:
         for case in plan.cases
         if case.environment in failures
     )
-    return Ready(cases=cases, left_out=(*plan.left_out, *lost), environments=environments)
+    return Prepared(cases=cases, left_out=(*plan.left_out, *lost), environments=environments)
 
 
 def _resolve(spec: EnvironmentSpec, report: Report) -> Environment:

@@ -5,10 +5,39 @@ Knows nothing of processes: it is given a function that launches, so that it is 
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Launch
-from rnnbench.launch.several import several
+from rnnbench.launch.worker import end_all_workers
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    work: Callable[[Item], Result], items: Iterable[Item], jobs: int, on_result: Callable[[Result], None]
+) -> None:
+    """`work` on every item, so many at a time; `on_result` as they end, always in the caller's thread.
+
+    An interruption ends all workers; what comes of those is handed to nobody.
+    """
+    if jobs <= 1:
+        for item in items:
+            on_result(work(item))
+        return
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    try:
+        for future in as_completed([pool.submit(work, item) for item in items]):
+            on_result(future.result())
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all_workers()
+        raise
+    finally:
+        pool.shutdown(wait=True)
+
 
 Execute = Callable[[Case, int, int], Launch]  # case, round, attempt
 
@@ -68,7 +97,7 @@ def run_schedule(
         queue = shuffled(cases, method.seed, round_number)
         while queue := [case for case in queue if ledger.unfinished(case, round_number)]:
             attempts = [(case, round_number, ledger.attempts(case, round_number)) for case in queue]
-            several(lambda attempt: execute(*attempt), attempts, method.ahead, take)
+            in_parallel(lambda attempt: execute(*attempt), attempts, method.ahead, take)
     return launches
 
 

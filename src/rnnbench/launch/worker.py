@@ -16,21 +16,46 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.domain.result import Outcome
-from rnnbench.environments.environment import Environment
-from rnnbench.environments.variables import child_variables
+from rnnbench.domain.run import Environment
+from rnnbench.environments.environment import child_variables
+from rnnbench.files import worker_package
 from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
-from rnnbench.launch.log import BoundedLog
-from rnnbench.launch.turns import Turn
-from rnnbench.paths import worker_package
+from rnnbench.launch.exclusive import Turn
+
+_HEAD = 64 * 1024
+_TAIL = 192 * 1024
+
+
+class BoundedLog:
+    """Takes any amount of output, keeps the first 64 KiB and the last 192 KiB."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._tail = b""
+        self._dropped = 0
+
+    def write(self, data: bytes) -> None:
+        room = _HEAD - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * _TAIL:
+            self._dropped += len(self._tail) - _TAIL
+            self._tail = self._tail[-_TAIL:]
+
+    def text(self) -> str:
+        gap = f"\n… {self._dropped} bytes left out …\n".encode() if self._dropped else b""
+        return (self._head + gap + self._tail).decode("utf-8", "replace")
+
+    def tail(self, characters: int = 2000) -> str:
+        return self.text()[-characters:]
+
 
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 24
-
-
 _running: set["subprocess.Popen[bytes]"] = set()
 
 
-class Ending(msgspec.Struct, kw_only=True):
+class WorkerResult(msgspec.Struct, kw_only=True):
     """How a worker ended: its events, and why it failed if it did."""
 
     events: list[Event]
@@ -49,7 +74,7 @@ def run_worker(
     limit_seconds: float,
     on_event: Callable[[Event], None] = lambda event: None,
     turn: Turn | None = None,
-) -> Ending:
+) -> WorkerResult:
     """Run one job to its end, or to the end of its time. What is timed has a turn: the machine to itself."""
     with (
         tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch,
@@ -83,7 +108,7 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     # The worker package alone on the path: the driver's other packages are for another interpreter.
     (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
-    inherited = child_variables(used=environment.used)
+    inherited = child_variables(external=environment.external)
     keep = inherited.get("PYTHONPATH", "")
     threads = str(job["threads"])
     surroundings = {
@@ -238,7 +263,7 @@ class _Conversation:
         self._process.stdout.close()
         os.close(self._channel)
 
-    def ending(self) -> Ending:
+    def ending(self) -> WorkerResult:
         stage = STAGES[type(self._events[-1]) if self._events else None]
         failure = next((event for event in self._events if isinstance(event, Failed)), None)
         if failure is not None:
@@ -255,7 +280,7 @@ class _Conversation:
             reason = f"{_departure(self._process.returncode)} during {stage}"
         else:
             outcome, reason = "ok", ""
-        return Ending(
+        return WorkerResult(
             events=self._events,
             outcome=outcome,
             reason=reason,

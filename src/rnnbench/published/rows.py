@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.domain.catalog import CATALOG
+from rnnbench.domain.system import version_key
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +41,6 @@ _BRAUN = Source(
     protocol="2018",
     link="https://github.com/stefbraun/rnn_benchmarks",
 )
-
 TABLES = tuple(Path(__file__).with_name(name) for name in ("seed-tables-2019.csv", "braun-2018.csv"))
 
 #: By the `source` of a row.
@@ -161,3 +161,35 @@ def _of_2018(line: dict[str, str]) -> Published:
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
+
+
+_BRAUN_SOURCES = "braun-2018"
+_FRAMEWORK = "PyTorch "
+
+#: Its implementations, and the system that is written in the same way.
+_SYSTEMS = {
+    "LSTMCell-basic": "pytorch/packed/eager",
+    "LSTMCell-fused": "pytorch/cell/eager",
+    "cuDNNLSTM": "pytorch/stack/eager",
+}
+
+
+def published_versions(system: str, workload: str, phase: str, precision: str = "fp32") -> tuple[Published, ...]:
+    """From old to new; one row a version. All on another machine, most on another device than a run's."""
+    found: dict[str, Published] = {}
+    for row in published_rows():
+        if (
+            row.source.startswith(_BRAUN_SOURCES)
+            and row.framework.startswith(_FRAMEWORK)
+            and _SYSTEMS.get(row.implementation) == system
+            and (row.workload, row.phase, "fp32") == (workload, phase, precision)
+            and row.wall_s is not None
+        ):
+            # The comparison of versions comes last: it has decimals and deviations, the other table has not.
+            found[version_of(row)] = row
+    return tuple(sorted(found.values(), key=lambda row: version_key(version_of(row))))
+
+
+def version_of(row: Published) -> str:
+    """`0.4.0` of `PyTorch 0.4.0`."""
+    return row.framework.rpartition(" ")[2]

@@ -1,7 +1,8 @@
-"""The numbers every system starts from: parameters and batches, drawn from a seed or read from text."""
+"""The kinds of array that the reference passes around."""
 
 import zipfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rnnbench.domain.workload import Workload, lengths, parameter_shapes, target_shape
-from rnnbench.reference.arrays import Integers, Parameters
-from rnnbench.reference.treebank import read_treebank, treebank_window
+from rnnbench.errors import UserError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+# Read-only, and of any precision: workers report float32, the reference works in float64.
+Parameters = Mapping[str, NDArray[Any]]
+
 
 # `inputs`: ids [batch, steps], or numbers [batch, steps, features]; `targets`: see `target_shape`;
 # `lengths` [batch], only where the workload has sequences of different lengths. A single step has `inputs`
@@ -103,3 +111,49 @@ def _next_word_batch(stream: Integers) -> Batch:
         "inputs": np.ascontiguousarray(stream[:, :-1]),
         "targets": np.ascontiguousarray(stream[:, 1:]),
     }
+
+
+FILE = "ptb.train.txt"
+END_OF_LINE = "<eos>"
+UNKNOWN = "<unk>"
+
+
+def read_treebank(folder: Path, vocabulary: int) -> Integers:
+    """The text's words as ids below `vocabulary`: 0 is the most frequent word, and so on."""
+    words = _words(folder / FILE)
+    ids = _number(words, vocabulary)
+    # A rare word without an id becomes `<unk>`, or the last id in a text that has no such word.
+    unknown = ids.get(UNKNOWN, vocabulary - 1)
+    return np.array([ids.get(word, unknown) for word in words], dtype=np.int64)
+
+
+def treebank_window(text: Integers, batch: int, steps: int, k: int) -> Integers:
+    """The `k`-th stretch `[batch, steps + 1]` of `batch` streams that start evenly over the text.
+
+    A stretch begins with the last word of the one before, which was foretold there but not yet read.
+    A stream that comes to the end of the text goes on at its start.
+    """
+    starts = np.arange(batch) * max(1, len(text) // batch)
+    positions = starts[:, None] + k * steps + np.arange(steps + 1)
+    stretch: Integers = text[positions % len(text)]
+    return stretch
+
+
+def _words(path: Path) -> list[str]:
+    hint = f"give a folder that holds {FILE}, or none: words are then drawn at random"
+    try:
+        with path.open(encoding="utf-8") as lines:
+            words = [word for line in lines for word in (*line.split(), END_OF_LINE)]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"cannot read the Penn Treebank at {path}: {reason}", hint) from error
+    if set(words) <= {END_OF_LINE}:
+        raise UserError(f"the Penn Treebank at {path} has no words", hint)
+    return words
+
+
+def _number(words: list[str], vocabulary: int) -> dict[str, int]:
+    """Ids for the most frequent words, the alphabet deciding between equals."""
+    counts = Counter(words)
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return {word: number for number, word in enumerate(ranked[:vocabulary])}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnbench.reference.arrays import Booleans, Floats
+from rnnbench.reference.inputs import Booleans, Floats
 
 _OVER_TIME_AND_BATCH = ((0, 1), (0, 1))
 

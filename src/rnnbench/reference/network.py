@@ -4,9 +4,7 @@ import numpy as np
 
 from rnnbench.domain.workload import Workload
 from rnnbench.reference import lstm
-from rnnbench.reference.arrays import Booleans, Floats, Parameters
-from rnnbench.reference.elman import step_forward, step_loss_and_gradients
-from rnnbench.reference.inputs import Batch
+from rnnbench.reference.inputs import Batch, Booleans, Floats, Parameters
 from rnnbench.reference.losses import evaluate_loss
 
 Tape = dict[str, lstm.Trace]
@@ -109,3 +107,16 @@ def _mask(workload: Workload, batch: Batch) -> Booleans | None:
         return None
     mask: Booleans = np.arange(workload.steps)[:, None] < batch["lengths"]
     return mask
+
+
+def step_forward(parameters: dict[str, Floats], batch: Batch) -> Floats:
+    """The state after the step, `[hidden, batch]`."""
+    state, inputs = (np.asarray(batch[name], np.float64) for name in ("state", "inputs"))
+    next_h: Floats = np.tanh(parameters["W_h"] @ state.T + parameters["W_x"] @ inputs.T)
+    return next_h
+
+
+def step_loss_and_gradients(parameters: dict[str, Floats], batch: Batch) -> tuple[float, dict[str, Floats]]:
+    next_h = step_forward(parameters, batch)
+    d_sum = 1 - next_h**2  # of the loss with respect to h2h + i2h
+    return float(next_h.sum()), {"W_h": d_sum @ batch["state"], "W_x": d_sum @ batch["inputs"]}

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rnnbench.analysis.compare import VERDICTS, Compared, Comparison
+from rnnbench import units
+from rnnbench.analysis.compare import COMPARISON_VERDICTS, CaseComparison, RunComparison
 from rnnbench.analysis.differences import CROSSABLE
 from rnnbench.domain.case import Case
-from rnnbench.report import units
-from rnnbench.report.markdown_text import plain
-from rnnbench.report.markdown_text import table as markdown_table
-from rnnbench.report.table import Column, render
-from rnnbench.store.run import Run
+from rnnbench.domain.run import Run
+from rnnbench.text import Column, escape_markdown, markdown_table, render_table
 
 COLUMNS = (
     Column("system"),
@@ -34,7 +32,7 @@ _ONE_LAUNCH = (
 )
 
 
-class Titled(msgspec.Struct, frozen=True):
+class NamedRun(msgspec.Struct, frozen=True):
     """One of the two runs: how it was named, and what it is."""
 
     name: str
@@ -47,10 +45,10 @@ class Titled(msgspec.Struct, frozen=True):
         return f"{self.name}: {self.run.created}, {machine.cpu}{gpus}, {environments}"
 
 
-def as_text(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> str:
+def as_text(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> str:
     parts = [f"A  {a}\nB  {b}"]
     for title, cases in _groups(comparison):
-        parts.append(f"{title}\n" + render(COLUMNS, [_cells(case) for case in cases], indent="  "))
+        parts.append(f"{title}\n" + render_table(COLUMNS, [_cells(case) for case in cases], indent="  "))
     parts.append(LEGEND.format(threshold=100 * comparison.threshold))
     if lines := _remarks(comparison):
         parts.append("\n".join(lines))
@@ -59,39 +57,39 @@ def as_text(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str
     return "\n\n".join(parts)
 
 
-def as_markdown(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> str:
+def as_markdown(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> str:
     """For a pull request: what differs first, then everything."""
     parts = [f"**{_summary(comparison)}**"]
-    parts += [f"**failed:** {plain(failure)}" for failure in failures]
-    parts.append(f"- A: {plain(str(a))}\n- B: {plain(str(b))}")
+    parts += [f"**failed:** {escape_markdown(failure)}" for failure in failures]
+    parts.append(f"- A: {escape_markdown(str(a))}\n- B: {escape_markdown(str(b))}")
     headings = [column.heading for column in COLUMNS]
     for title, cases in _groups(comparison):
-        rows = [[plain(cell) for cell in _cells(case)] for case in cases]
-        parts.append(f"### {plain(title)}\n\n" + markdown_table(headings, rows, _NUMBERS))
+        rows = [[escape_markdown(cell) for cell in _cells(case)] for case in cases]
+        parts.append(f"### {escape_markdown(title)}\n\n" + markdown_table(headings, rows, _NUMBERS))
     remarks = [*LEGEND.format(threshold=100 * comparison.threshold).splitlines(), *_remarks(comparison)]
-    parts.append("\n".join(f"- {plain(line)}" for line in remarks))
+    parts.append("\n".join(f"- {escape_markdown(line)}" for line in remarks))
     return "\n\n".join(parts)
 
 
-def as_fields(comparison: Comparison, a: Titled, b: Titled, failures: Sequence[str]) -> dict[str, object]:
+def as_fields(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> dict[str, object]:
     """For JSON."""
     return {
         "a": _side_fields(a),
         "b": _side_fields(b),
         "failures": failures,
-        "counts": {verdict: comparison.count(verdict) for verdict in VERDICTS},
+        "counts": {verdict: comparison.count(verdict) for verdict in COMPARISON_VERDICTS},
         **msgspec.structs.asdict(comparison),
     }
 
 
-def _side_fields(side: Titled) -> dict[str, object]:
+def _side_fields(side: NamedRun) -> dict[str, object]:
     run = side.run
     return {"run": side.name, "created": run.created, "tool": run.tool, "machine": run.machine, "method": run.method}
 
 
-def _groups(comparison: Comparison) -> list[tuple[str, list[Compared]]]:
+def _groups(comparison: RunComparison) -> list[tuple[str, list[CaseComparison]]]:
     """One table per workload, phase, device and precision; the largest slowdown first, what has no ratio last."""
-    groups: dict[tuple[str, str, str, str], list[Compared]] = {}
+    groups: dict[tuple[str, str, str, str], list[CaseComparison]] = {}
     for case in comparison.cases:
         groups.setdefault(case.group, []).append(case)
     for cases in groups.values():
@@ -99,7 +97,7 @@ def _groups(comparison: Comparison) -> list[tuple[str, list[Compared]]]:
     return [(" · ".join(group), cases) for group, cases in groups.items()]
 
 
-def _cells(case: Compared) -> list[str]:
+def _cells(case: CaseComparison) -> list[str]:
     environments = dict.fromkeys((case.environment_a, case.environment_b))
     marks = "~" if case.noisy else ""
     unproved = [name for name, status in (("A", case.status_a), ("B", case.status_b)) if status == "unverified"]
@@ -119,7 +117,7 @@ def _cells(case: Compared) -> list[str]:
     ]
 
 
-def _remarks(comparison: Comparison) -> list[str]:
+def _remarks(comparison: RunComparison) -> list[str]:
     """What a reader must know beside the figures, one line each."""
     kinds = sorted({kind for case in comparison.cases for kind in case.differing if kind in CROSSABLE})
     return [
@@ -139,8 +137,8 @@ def _missing(side: str, cases: Sequence[Case]) -> list[str]:
     return [f"only in {side}, {len(cases)} cases: {shown}"] if cases else []
 
 
-def _summary(comparison: Comparison) -> str:
-    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
+def _summary(comparison: RunComparison) -> str:
+    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in COMPARISON_VERDICTS)
     mean = ""
     if comparison.geometric_mean is not None:
         found = comparison.geometric_mean

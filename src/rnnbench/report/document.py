@@ -1,17 +1,138 @@
 """What a report is made of: the runs, everything found in them, and how to speak of them. Writers only lay it out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from rnnbench.analysis.analyse import analyse
-from rnnbench.analysis.names import Group
-from rnnbench.analysis.rows import Row
-from rnnbench.analysis.standing import find_standing
+import msgspec
+
+from rnnbench.analysis.case_results import find_case_results
+from rnnbench.analysis.gap import Best, BreakEven, Gap, find_best, find_break_evens, find_gaps
+from rnnbench.analysis.launch_intervals import with_launch_intervals
+from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
+from rnnbench.analysis.row import Group, MeasuredRow, Row, RowId, row_id, short_names
+from rnnbench.analysis.rows import measure_rows
+from rnnbench.analysis.summary import Statement, summarise
 from rnnbench.domain.result import Launch
-from rnnbench.report.panel import make_panels
-from rnnbench.store.folder import Contents, read_folder
-from rnnbench.store.run import Run
+from rnnbench.domain.run import Run
+from rnnbench.published.claims import Claim, judge_claims
+from rnnbench.store import Contents, read_folder
+
+
+class GroupAnalysis(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine, workload, phase, device and precision."""
+
+    group: Group
+    summary: tuple[Statement, ...]
+    best: Best | None
+    gaps: tuple[Gap, ...]  # one per framework and environment with the fine-grained program
+    break_evens: tuple[BreakEven, ...]
+    least: LeastTime | None  # None: the machine's rates were not measured
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+    """Of all runs given. Intervals are `[low, estimate, high]` in JSON."""
+
+    rows: tuple[tuple[Row, ...], ...]  # of each run, as `make_rows` gives them
+    peaks: tuple[Peak, ...]
+    groups: tuple[GroupAnalysis, ...]  # in the order of runs and their cases
+    claims: tuple[Claim, ...]
+
+
+def analyse(runs: Sequence[Contents]) -> Analysis:
+    measured = [with_launch_intervals(measure_rows(contents), contents.run.method.noise_threshold) for contents in runs]
+    groups: list[GroupAnalysis] = []
+    peaks: list[Peak] = []
+    for number, (contents, rows) in enumerate(zip(runs, measured, strict=True)):
+        found = find_peaks(contents.records, number)
+        peaks += found.values()
+        groups += [_analyse_group(contents, group, members, found) for group, members in _grouped(number, rows)]
+    return Analysis(
+        rows=tuple(tuple(one.row for one in rows) for rows in measured),
+        peaks=tuple(peaks),
+        groups=tuple(groups),
+        claims=judge_claims(runs, measured),
+    )
+
+
+def _grouped(run: int, rows: Sequence[MeasuredRow]) -> list[tuple[Group, list[MeasuredRow]]]:
+    groups: dict[Group, list[MeasuredRow]] = {}
+    for one in rows:
+        groups.setdefault(Group(run, *one.row.group), []).append(one)
+    return list(groups.items())
+
+
+def _analyse_group(
+    contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: dict[tuple[str, str], Peak]
+) -> GroupAnalysis:
+    workload, peak = contents.run.workloads[group.workload], peaks.get((group.device, group.precision))
+    best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
+    return GroupAnalysis(
+        group=group,
+        summary=summarise([one.row for one in rows], best, gaps, break_evens),
+        best=best,
+        gaps=gaps,
+        break_evens=break_evens,
+        least=least_time(workload, group.phase, group.precision, peak) if peak else None,
+    )
+
+
+#: The order below the line.
+UNRANKED_STATUSES = ("wrong", "failed", "timeout", "unverified", "unsupported")
+
+
+def is_ranked(row: Row) -> bool:
+    """Measured, and not known to be wrong."""
+    return row.wall_s is not None and row.status in ("verified", "unverified")
+
+
+def ranked_rows(rows: Iterable[Row]) -> list[Row]:
+    """Fastest first."""
+    return sorted((row for row in rows if is_ranked(row)), key=lambda row: row.wall_s or 0.0)
+
+
+def unranked_rows(rows: Iterable[Row]) -> list[Row]:
+    """A wrong row keeps its time, but stands here."""
+    return sorted((row for row in rows if not is_ranked(row)), key=lambda row: UNRANKED_STATUSES.index(row.status))
+
+
+class Panel:
+    """The rows of one run that differ in nothing but who computes them, and what was found about them."""
+
+    def __init__(self, found: GroupAnalysis, rows: Sequence[Row]) -> None:
+        self.found = found
+        self.group: Group = found.group
+        self.rows = rows
+        self.title = str(found.group)
+
+    @cached_property
+    def timed(self) -> list[Row]:
+        return ranked_rows(self.rows)
+
+    @cached_property
+    def below(self) -> list[Row]:
+        return unranked_rows(self.rows)
+
+    @cached_property
+    def verified(self) -> list[Row]:
+        return [row for row in self.timed if row.status == "verified"]
+
+    @cached_property
+    def _names(self) -> dict[RowId, str]:
+        return short_names(self.rows)
+
+    def name(self, row: Row) -> str:
+        """The system's name, with its environment where it is here in several."""
+        return self._names[row_id(row)]
+
+
+def make_panels(analysis: Analysis) -> list[Panel]:
+    """One for each group, in the order of the runs and their plans."""
+    members: dict[Group, list[Row]] = {}
+    for run, rows in enumerate(analysis.rows):
+        for row in rows:
+            members.setdefault(Group(run, *row.group), []).append(row)
+    return [Panel(found, members[found.group]) for found in analysis.groups]
 
 
 class Document:
@@ -32,7 +153,7 @@ class Document:
         return {
             (Group(number, *one.case.group), one.case.system, one.case.environment): one.launches
             for number, run in enumerate(self.runs)
-            for one in find_standing(run)
+            for one in find_case_results(run)
         }
 
     @property

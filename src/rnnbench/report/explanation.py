@@ -3,21 +3,17 @@
 import textwrap
 from collections.abc import Sequence
 
-from rnnbench.analysis.analyse import Analysis, GroupAnalysis
-from rnnbench.analysis.best import is_verified, memory_of
-from rnnbench.analysis.break_even import BreakEven
-from rnnbench.analysis.claims import Claim, Comparison, Part
-from rnnbench.analysis.gap import Recovered
+from rnnbench import units
+from rnnbench.analysis.gap import BreakEven, Recovered
 from rnnbench.analysis.limit import Peak
-from rnnbench.analysis.names import Group, Who, short_names, who
-from rnnbench.analysis.rows import Row
-from rnnbench.analysis.wording import count, listing, percent
-from rnnbench.report import units
-from rnnbench.report.table import Column, render
-from rnnbench.store.run import Run
+from rnnbench.analysis.row import Group, Row, RowId, is_verified, memory_of, row_id, short_names
+from rnnbench.domain.run import Run
+from rnnbench.published.sections import claims_as_text
+from rnnbench.report.document import Analysis, GroupAnalysis
+from rnnbench.text import Column, render_table
+from rnnbench.units import count_interval, percent_interval
 
 WIDTH = 110
-
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
@@ -30,7 +26,6 @@ COLUMNS = (
     Column("pays after"),
     Column("memory", right=True),
 )
-
 LEGEND = """\
 ratio         wall time over that of the best verified row; of fine/eager it is the gap, the price of flexibility
 of the limit  the least time the machine needs for this work, over the wall time
@@ -43,7 +38,9 @@ Only verified rows are here. A difference counts when its whole 95 % interval li
 rests on wider intervals than the table's, which know how few launches there are."""
 
 
-def explain(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool) -> str:
+def show_explanation(
+    analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool
+) -> str:
     """Everything `rnnbench explain` prints: these groups of the analysis, and the claims if they are wanted."""
     parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
     for one in groups:
@@ -51,7 +48,7 @@ def explain(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnaly
         parts.append(_group(one, rows, len(runs) > 1))
     parts.append(LEGEND)
     if with_claims:
-        parts.append(_claims(analysis.claims))
+        parts.append(claims_as_text(analysis.claims))
     return "\n\n".join(parts)
 
 
@@ -91,19 +88,19 @@ def _group(one: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
     names = short_names(rows)
     recovered = {each.row: each for gap in one.gaps for each in gap.recovered}
     pays = {each.row: each for each in one.break_evens}
-    cells = [_cells(row, names, recovered.get(who(row)), pays.get(who(row))) for row in verified]
-    return "\n".join(lines) + "\n\n" + render(COLUMNS, cells, indent="  ")
+    cells = [_cells(row, names, recovered.get(row_id(row)), pays.get(row_id(row))) for row in verified]
+    return "\n".join(lines) + "\n\n" + render_table(COLUMNS, cells, indent="  ")
 
 
-def _cells(row: Row, names: dict[Who, str], recovered: Recovered | None, pays: BreakEven | None) -> list[str]:
+def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, pays: BreakEven | None) -> list[str]:
     return [
-        names[who(row)],
+        names[row_id(row)],
         units.seconds(row.wall_s),
         units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
         units.times(row.ratio),
         "–" if row.limit_share is None else f"{100 * row.limit_share:.1f} %",
         units.times(pays.against_eager.estimate) if pays else "",
-        percent(recovered.share) if recovered and recovered.share else "",
+        percent_interval(recovered.share) if recovered and recovered.share else "",
         units.seconds(row.compile_s),
         _pays(pays) if pays else "",
         units.size(memory_of(row)),
@@ -112,50 +109,8 @@ def _cells(row: Row, names: dict[Who, str], recovered: Recovered | None, pays: B
 
 def _pays(one: BreakEven) -> str:
     if one.batches is not None:
-        return f"{count(one.batches)} batches"
+        return f"{count_interval(one.batches)} batches"
     return "never" if one.verdict == "slower" else "no difference seen"
-
-
-def _claims(claims: Sequence[Claim]) -> str:
-    parts = ["Quick conclusions of seed 000 (2019, GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
-    for claim in claims:
-        lines = [_wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
-        lines += [_wrapped(f"Not measured or not verified {missing}.", "   ", "   ") for missing in _missing(claim)]
-        parts.append("\n".join([*lines, *map(_part, claim.parts)]))
-    return "\n\n".join(parts)
-
-
-def _verdicts(one: Claim | Part) -> str:
-    return f"{one.verdict} (by the seed's own tables: {one.published_verdict})"
-
-
-def _missing(claim: Claim) -> list[str]:
-    """`on cpu: TF Eager and TF Graph`: what would have to be measured for the claim to be judged in full."""
-    labels: dict[str, list[str]] = {}
-    for comparison in (one for part in claim.parts for one in part.comparisons):
-        for factor in (*comparison.over, *comparison.under):
-            if factor.row is None and factor.label not in labels.setdefault(factor.device, []):
-                labels[factor.device].append(factor.label)
-    return [f"on {device}: {listing(names)}" for device, names in labels.items() if names]
-
-
-def _part(part: Part) -> str:
-    """Its figures, measured and published; where nothing is measured the published ones alone."""
-    lines = [_wrapped(f"{part.statement}: {_verdicts(part)}", "   • ", "     ")]
-    known = [one for one in part.comparisons if one.measured is not None]
-    lines += [_wrapped(_comparison(one), "       ", "         ") for one in known]
-    rest = [one for one in part.comparisons if one.measured is None]
-    if rest:
-        published = ", ".join(units.times(one.published) for one in rest)
-        lines.append(_wrapped(f"not measured: {len(rest)} ratios, 2019 {published}", "       ", "         "))
-    return "\n".join(lines)
-
-
-def _comparison(one: Comparison) -> str:
-    assert one.measured is not None
-    remark = f": {one.remark}" if one.remark else ""
-    measured = f"{units.times(one.measured.estimate)} {units.span(one.measured.low, one.measured.high, 1.0)}"
-    return f"{one.statement}: {measured}, 2019 {units.times(one.published)}, {one.verdict}{remark}"
 
 
 def _wrapped(text: str, first: str, rest: str) -> str:

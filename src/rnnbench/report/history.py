@@ -1,19 +1,27 @@
 """Systems over versions as text, as Markdown and as JSON."""
 
-from collections.abc import Sequence
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from jinja2 import Environment, StrictUndefined
 
-from rnnbench.analysis.history import Line, Point
-from rnnbench.published import SOURCES, Published
-from rnnbench.published.versions import version_of
-from rnnbench.report import units
+from rnnbench import units
+from rnnbench.analysis.history import HistoryLine, HistoryPoint
+from rnnbench.published.rows import SOURCES, Published, version_of
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.comparison import Titled
-from rnnbench.report.markdown_text import plain
-from rnnbench.report.markdown_text import table as markdown_table
-from rnnbench.report.table import RULE, Column, render
+from rnnbench.report.charts.theme import as_file, as_png, draw
+from rnnbench.report.charts.versions import compared, versions
+from rnnbench.report.comparison import NamedRun
+from rnnbench.report.document import machine_name
+from rnnbench.report.html import colours, read_part
+from rnnbench.report.write import read_formats, require_folder, write_files
+from rnnbench.text import RULE, Column, escape_markdown, markdown_table, render_table
+from rnnbench.version import __version__
 
 COLUMNS = (
     Column("version"),
@@ -25,7 +33,6 @@ COLUMNS = (
     Column("status"),
 )
 _NUMBERS = (2, 4)
-
 LEGEND = """\
 time        of one batch, with its interval by bootstrap over launches and samples
 × newest    time over that of the newest verified version: above 1 it is slower; with its interval, by Student's t
@@ -33,28 +40,28 @@ status      verified rows alone are compared; ~ the machine was busy
 published   what a study measured with versions that no registry offers any more, on another machine"""
 
 
-def as_text(lines: Sequence[Line], runs: Sequence[Titled]) -> str:
+def as_text(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> str:
     parts = ["\n".join(f"{run}" for run in runs)]
     for line in lines:
         rows: list[list[str] | None] = [*cells(line, len(runs) > 1)]
         if line.published:
             rows.insert(len(line.published), RULE)
-        parts.append(f"{title(line)}\n" + render(COLUMNS, rows, indent="  "))
+        parts.append(f"{title(line)}\n" + render_table(COLUMNS, rows, indent="  "))
     return "\n\n".join([*parts, LEGEND])
 
 
-def as_markdown(lines: Sequence[Line], runs: Sequence[Titled], charts: Sequence[Chart] = ()) -> str:
-    parts = ["# From version to version", "\n".join(f"- {plain(str(run))}" for run in runs)]
-    parts += [f"![{plain(chart.words)}](charts/{chart.name}.svg)" for chart in charts]
+def as_markdown(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], charts: Sequence[Chart] = ()) -> str:
+    parts = ["# From version to version", "\n".join(f"- {escape_markdown(str(run))}" for run in runs)]
+    parts += [f"![{escape_markdown(chart.words)}](charts/{chart.name}.svg)" for chart in charts]
     headings = [column.heading for column in COLUMNS]
     for line in lines:
-        rows = [[plain(cell) for cell in row] for row in cells(line, len(runs) > 1)]
-        parts.append(f"## {plain(title(line))}\n\n" + markdown_table(headings, rows, _NUMBERS))
-    parts.append("\n".join(f"- {each}" for each in (*map(plain, LEGEND.splitlines()), *sources(lines))))
+        rows = [[escape_markdown(cell) for cell in row] for row in cells(line, len(runs) > 1)]
+        parts.append(f"## {escape_markdown(title(line))}\n\n" + markdown_table(headings, rows, _NUMBERS))
+    parts.append("\n".join(f"- {each}" for each in (*map(escape_markdown, LEGEND.splitlines()), *sources(lines))))
     return "\n\n".join(parts) + "\n"
 
 
-def as_fields(lines: Sequence[Line], runs: Sequence[Titled]) -> dict[str, Any]:
+def as_fields(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> dict[str, Any]:
     """For JSON."""
     return {
         "runs": [
@@ -74,22 +81,22 @@ def as_fields(lines: Sequence[Line], runs: Sequence[Titled]) -> dict[str, Any]:
     }
 
 
-def title(line: Line) -> str:
+def title(line: HistoryLine) -> str:
     return f"{line.name}   {' · '.join(line.group)}"
 
 
-def sources(lines: Sequence[Line]) -> list[str]:
+def sources(lines: Sequence[HistoryLine]) -> list[str]:
     """Where the published rows are from."""
     found = dict.fromkeys(SOURCES[row.source] for line in lines for row in line.published)
     return [f"published: {one.title}, {one.link}; {one.software}" for one in found]
 
 
-def cells(line: Line, several: bool) -> list[list[str]]:
+def cells(line: HistoryLine, several: bool) -> list[list[str]]:
     """The rows of a table: first what was published, then what was measured, each from old to new."""
     return [*map(_published, line.published), *(_cells(line, point, several) for point in line.points)]
 
 
-def _cells(line: Line, point: Point, several: bool) -> list[str]:
+def _cells(line: HistoryLine, point: HistoryPoint, several: bool) -> list[str]:
     status = point.status + ("~" if point.noisy else "")
     than = " than the newest" if point.verdict in ("slower", "faster") else ""
     said = "the newest" if point.newest else f"{point.verdict or ''}{than}"
@@ -109,3 +116,75 @@ def _published(row: Published) -> list[str]:
     deviation = "" if row.wall_std_s is None else f"± {units.seconds(row.wall_std_s)}"
     where = f"published: {row.when_and_where}, {'GPU' if row.device == 'cuda' else 'CPU'}, another machine"
     return [version_of(row), "–", units.seconds(row.wall_s), deviation, "–", "", where]
+
+
+_LINE_FIELDS = ("system", "workload", "phase", "device", "precision")
+_POINT_FIELDS = [field.name for field in msgspec.structs.fields(HistoryPoint)]
+
+
+def write_history(
+    lines: Sequence[HistoryLine], runs: Sequence[NamedRun], out: Path, formats: Iterable[str]
+) -> list[Path]:
+    """Everything is made before anything is written; returns what was."""
+    chosen = read_formats(formats)
+    require_folder(out)
+    charts = draw_history(lines, runs) if {"html", "svg", "png"} & chosen else []
+    files: dict[str, bytes] = {}
+    for chart in charts:
+        if "svg" in chosen:
+            files[f"charts/{chart.name}.svg"] = as_file(chart.svg, chart.words)
+        if "png" in chosen:
+            files[f"charts/{chart.name}.png"] = as_png(chart.svg)
+    if "csv" in chosen:
+        files["history.csv"] = _as_csv(lines)
+    if "json" in chosen:
+        files["history.json"] = msgspec.json.format(msgspec.json.encode(as_fields(lines, runs)), indent=1) + b"\n"
+    if "md" in chosen:
+        files["history.md"] = as_markdown(lines, runs, charts if "svg" in chosen else []).encode()
+    if "html" in chosen:
+        files["history.html"] = _as_html(lines, runs, charts)
+    return write_files(out, files)
+
+
+def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> list[Chart]:
+    """One for each framework and group in which any two versions could be compared."""
+    groups: dict[tuple[str, ...], list[HistoryLine]] = {}
+    for line in lines:
+        if len(compared(line)) > 1:
+            groups.setdefault((line.framework, *line.group), []).append(line)
+    charts = []
+    for (framework, *group), members in groups.items():
+        place = "; ".join(dict.fromkeys(machine_name(one.run, members[0].device) for one in runs))
+        heading = f"From version to version: {framework}, {' · '.join(group)}"
+        name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") for part in ("versions", framework, *group))
+        words = f"{framework}, {' · '.join(group)}: time of one batch over versions, relative to the newest."
+        drawn = draw(versions(members, title=heading, subtitle=f"verified rows, with 95 % interval · {place}"))
+        charts.append(Chart(0, "versions", name[:150], words, drawn))
+    return charts
+
+
+def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
+    """One flat line for every point; published rows are in the other files."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_LINE_FIELDS, *_POINT_FIELDS])
+    for line in lines:
+        for point in line.points:
+            writer.writerow([*(getattr(line, name) for name in _LINE_FIELDS), *msgspec.structs.astuple(point)])
+    return text.getvalue().encode()
+
+
+def _as_html(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], charts: Sequence[Chart]) -> bytes:
+    """Static: no script, so none is allowed. Jinja2 escapes all text, Vega that of its drawings."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(read_part("history.html")).render(
+        version=__version__,
+        runs=[str(run) for run in runs],
+        charts=charts,
+        tables=[(title(line), cells(line, len(runs) > 1)) for line in lines],
+        columns=COLUMNS,
+        legend=[(each[:12].strip(), each[12:]) for each in LEGEND.splitlines()],
+        sources=sources(lines),
+        style=colours(line.framework for line in lines) + read_part("style.css"),
+    )
+    return page.encode()

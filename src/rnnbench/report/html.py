@@ -12,20 +12,21 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, StrictUndefined
 
-from rnnbench import __version__
-from rnnbench.published import SOURCES
-from rnnbench.report import units
-from rnnbench.report.beside import published_beside
+from rnnbench import units
+from rnnbench.analysis.row import Group, Row, memory_of
+from rnnbench.domain.result import Launch, Verification
+from rnnbench.published.rows import SOURCES
+from rnnbench.published.sections import compare_with_published
 from rnnbench.report.charts import theme
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.document import Document
-from rnnbench.report.gpus import describe_gpus
-from rnnbench.report.method import method_name
-from rnnbench.report.page_data import frameworks, page_data
+from rnnbench.report.describe import command_for_row, describe_gpus, describe_method
+from rnnbench.report.document import UNRANKED_STATUSES, Document, is_ranked, machine_name
 from rnnbench.report.terminal import LEGEND
-from rnnbench.store.folder import Contents
+from rnnbench.store import Contents
+from rnnbench.version import __version__
 
 #: In the order in which they build on each other.
 SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", "table", "main")
@@ -35,7 +36,7 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"seconds": units.seconds, "times": units.times}
     script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
-    published = published_beside(document)
+    published = compare_with_published(document)
     page = environment.from_string(read_part("template.html")).render(
         title=_title(document),
         version=__version__,
@@ -79,7 +80,7 @@ def _run(name: str, contents: Contents) -> dict[str, Any]:
         ("GPU", gpus or "none"),
         ("system", f"{machine.system}, {machine.kernel}"),
         ("load at the start", "" if machine.load is None else f"{machine.load:.2f}"),
-        ("method", f"{method_name(contents)}, seed {method.seed}, at most {method.limit_seconds:g} s a launch"),
+        ("method", f"{describe_method(contents)}, seed {method.seed}, at most {method.limit_seconds:g} s a launch"),
         ("denormals", "flushed to zero" if method.flush_denormals else "kept"),
         ("made by", f"rnnbench {run.tool.version} {run.tool.revision}".strip()),
         ("command", " ".join(("rnnbench", *run.command))),
@@ -89,7 +90,7 @@ def _run(name: str, contents: Contents) -> dict[str, Any]:
         "created": run.created[:16].replace("T", " ") + " UTC",
         "machine": "; ".join(filter(None, (gpus, processor))),
         "system": machine.system,
-        "method": method_name(contents),
+        "method": describe_method(contents),
         "facts": [(heading, value) for heading, value in facts if value],
         "environments": list(run.environments.values()),
         "damaged": contents.damaged,
@@ -106,3 +107,134 @@ def colours(names: Iterable[str]) -> str:
     dark = ":root{" + "".join(f"--{name}:{tone.dark};" for name, tone in roles.items()) + "}"
     dark += "".join(f".tone-{number}{{--tone:{tone.dark}}}" for number, tone in enumerate(tones))
     return f"{light}\n@media screen and (prefers-color-scheme:dark){{{dark}{theme.dark_css('.chart ')}}}\n"
+
+
+#: Of a row, as they are; `fields` in the page's data names these and those that `_row` adds.
+_PLAIN = (
+    "system", "framework", "environment", "status", "reason", "wall_s", "wall_low_s", "wall_high_s", "elapsed_s",
+    "batches", "sequences_per_s", "ratio", "ratio_low", "ratio_high", "best", "import_s", "build_s", "first_call_s",
+    "warm_up_s", "compile_s", "limit_s", "limit_share", "parameter_count", "threads", "noisy", "stage", "log_tail",
+    "description", "seed_label", "operators", "host_share", "bottleneck", "new_batch_s", "new_batch", "new_length_s",
+    "new_length",
+)  # fmt: skip
+FIELDS = ("group", "counts", "memory_bytes", "command", "proof", "launches", *_PLAIN)
+
+
+def page_data(document: Document, charts: list[Chart]) -> str:
+    """JSON for a script element: every `<`, `>` and `&` in it is written as an escape."""
+    groups = {panel.group: number for number, panel in enumerate(document.panels)}
+    proofs = _Proofs()
+    rows = [
+        fields
+        for number, contents in enumerate(document.runs)
+        for fields in _rows(contents, number, document.analysis.rows[number], groups, proofs)
+    ]
+    content = {
+        "runs": [
+            {"name": name, "created": one.run.created} for name, one in zip(document.names, document.runs, strict=True)
+        ],
+        "groups": [_group(document, number) for number in range(len(document.panels))],
+        "charts": [{"group": one.panel, "kind": one.kind} for one in charts],
+        "frameworks": frameworks(document),
+        "below": UNRANKED_STATUSES,
+        "environments": [_environments(contents) for contents in document.runs],
+        "quantities": list(proofs.quantities),
+        "proofs": proofs.entries,
+        "fields": FIELDS,
+        "rows": rows,
+    }
+    text = msgspec.json.encode(content).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def frameworks(document: Document) -> list[str]:
+    """In the order of their names, by which the page numbers their colours."""
+    return sorted({row.framework for rows in document.analysis.rows for row in rows})
+
+
+def _group(document: Document, number: int) -> dict[str, Any]:
+    panel = document.panels[number]
+    group = panel.group
+    run = document.runs[group.run].run
+    workload = run.workloads[group.workload]
+    return {
+        "run": group.run,
+        "workload": group.workload,
+        "phase": group.phase,
+        "device": group.device,
+        "precision": group.precision,
+        "machine": machine_name(run, group.device),
+        "shape": f"batch {workload.batch} × {workload.steps} steps",
+        "summary": [{"kind": one.kind, "text": one.text} for one in panel.found.summary],
+    }
+
+
+def _environments(contents: Contents) -> dict[str, str]:
+    return {
+        name: f"{one.framework} {one.version}, Python {one.python_version}"
+        for name, one in contents.run.environments.items()
+    }
+
+
+class _Proofs:
+    """Verifications, each once, with the quantities' names told once for all."""
+
+    def __init__(self) -> None:
+        self.entries: list[list[Any]] = []
+        self.quantities: dict[str, int] = {}
+
+    def add(self, proof: Verification) -> int:
+        figures = [
+            (self.quantities.setdefault(one.quantity, len(self.quantities)), one.error, one.tolerance)
+            for one in proof.figures
+        ]
+        self.entries.append([proof.verdict, proof.reason, proof.case.workload, proof.log_tail, figures])
+        return len(self.entries) - 1
+
+
+def _rows(
+    contents: Contents, run: int, rows: tuple[Row, ...], groups: dict[Group, int], proofs: _Proofs
+) -> list[list[Any]]:
+    launches: dict[tuple[str, ...], list[Launch]] = {}
+    numbers: dict[tuple[str, ...], int] = {}
+    for record in contents.records:
+        if isinstance(record, Launch):
+            launches.setdefault(_key(record.case), []).append(record)
+        elif isinstance(record, Verification):
+            numbers[_key(record.case)] = proofs.add(record)
+    proved_on = contents.run.proved_on
+    found: list[list[Any]] = []
+    for row in rows:
+        proof = numbers.get((proved_on.get(row.workload, ""), *_key(row)[1:]))
+        found.append(
+            [
+                groups[Group(run, *row.group)],
+                is_ranked(row),
+                memory_of(row),
+                "" if row.status == "unsupported" else command_for_row(contents.run, row),
+                proof,
+                [_launch(one) for one in launches.get(_key(row), ())],
+                *(getattr(row, name) for name in _PLAIN),
+            ]
+        )
+    return found
+
+
+def _key(case: Any) -> tuple[str, ...]:
+    """A row has the names of its case."""
+    return (case.workload, case.system, case.phase, case.device, case.precision, case.environment)
+
+
+def _launch(launch: Launch) -> list[Any]:
+    """Round, when, outcome, noisy, versions, batches of a block (one number where all are alike), nanoseconds."""
+    sizes = [sample.batches for sample in launch.samples]
+    alike = len(set(sizes)) == 1
+    return [
+        launch.round,
+        launch.started,
+        launch.outcome,
+        launch.noisy,
+        launch.versions,
+        sizes[0] if alike else sizes,
+        [round(sample.seconds * 1e9) for sample in launch.samples],
+    ]

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from rnnbench.analysis.best import memory_of
-from rnnbench.analysis.rows import Row
+from rnnbench import units
+from rnnbench.analysis.row import Row, memory_of
 from rnnbench.domain.workload import Workload
-from rnnbench.report import units
+from rnnbench.published.sections import claims_as_markdown, published_as_markdown
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.document import Document
-from rnnbench.report.gpus import describe_gpus
-from rnnbench.report.lines import above_the_line, below_the_line
-from rnnbench.report.markdown_findings import claims, published, summary
-from rnnbench.report.markdown_text import block, code, plain, table
-from rnnbench.report.method import method_name
-from rnnbench.report.panel import Panel
-from rnnbench.report.profile_cells import profile_cells, was_profiled
-from rnnbench.store.folder import Contents
+from rnnbench.report.describe import describe_gpus, describe_method
+from rnnbench.report.document import Document, Panel, ranked_rows, unranked_rows
+from rnnbench.report.terminal import profile_cells, was_profiled
+from rnnbench.store import Contents
+from rnnbench.text import escape_markdown, markdown_block, markdown_code, markdown_table
 
 #: The seeds' three classes, with their headings.
 CLASSES = (
@@ -25,7 +21,6 @@ CLASSES = (
 )
 DEVICES = {"cpu": "CPU", "cuda": "GPU"}
 PHASES = {"forward": "forward-only", "train": "entire-training"}
-
 HEADINGS = (
     "",
     "Wall Time (s)",
@@ -40,9 +35,9 @@ HEADINGS = (
     "Status",
 )
 _NUMBERS = range(1, 10)
+
 #: Before the status, where any row was profiled.
 PROFILED = ("Operators", "No Operator", "New Batch Size", "New Length")
-
 _METRICS = """\
 Metrics:
 
@@ -66,16 +61,16 @@ def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
     for name, contents in zip(document.names, document.runs, strict=True):
         parts += [_heading("# Test Environment", name, document), *_environment(contents)]
     for workload in _workloads(document):
-        parts += [f"# Model: {plain(workload.name)}", _model(workload)]
+        parts += [f"# Model: {escape_markdown(workload.name)}", _model(workload)]
     for number, name in enumerate(document.names):
         parts += [_heading("# Test Results", name, document), *_results(document, number, charts)]
-    parts += claims(document)
-    parts += published(document)
+    parts += claims_as_markdown(document)
+    parts += published_as_markdown(document)
     return ("\n\n".join(parts) + "\n").encode()
 
 
 def _heading(text: str, run: str, document: Document) -> str:
-    return f"{text}: {plain(run)}" if document.several else text
+    return f"{text}: {escape_markdown(run)}" if document.several else text
 
 
 def _environment(contents: Contents) -> Iterator[str]:
@@ -86,10 +81,10 @@ def _environment(contents: Contents) -> Iterator[str]:
         name = f"{one.framework} version"
         lines.append((" ".join(name.split()), f"{one.version} (environment {one.id}, Python {one.python_version})"))
     lines.append(("rnnbench", f"{run.tool.version} {run.tool.revision}, run of {run.created}"))
-    yield block(lines)
+    yield markdown_block(lines)
     yield "## CPU information"
     caches = [(f"{' '.join(level.split())} cache", size) for level, size in machine.caches.items()]
-    yield block(
+    yield markdown_block(
         [
             ("Model name", machine.cpu),
             ("CPU(s)", str(machine.cpus)),
@@ -99,7 +94,7 @@ def _environment(contents: Contents) -> Iterator[str]:
         ]
     )
     yield "## GPU information"
-    yield "\n".join(map(plain, describe_gpus(contents))) or "none"
+    yield "\n".join(map(escape_markdown, describe_gpus(contents))) or "none"
 
 
 def _workloads(document: Document) -> list[Workload]:
@@ -129,16 +124,18 @@ def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[
     method = document.runs[run].run.method
     counted = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
     how = counted.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
-    yield f"{how} ({plain(method_name(document.runs[run]))}, seed {method.seed})"
+    yield f"{how} ({escape_markdown(describe_method(document.runs[run]))}, seed {method.seed})"
     profiled = any(was_profiled(row) for row in document.analysis.rows[run])
     yield _METRICS + (_PROFILE_METRICS if profiled else "")
     panels = [(number, panel) for number, panel in enumerate(document.panels) if panel.group.run == run]
     for workload in dict.fromkeys(panel.group.workload for _, panel in panels):
         here = [(number, panel) for number, panel in panels if panel.group.workload == workload]
-        yield f"## {plain(workload)}"
+        yield f"## {escape_markdown(workload)}"
         for number, panel in here:
             yield from summary(panel)
-            yield from (f"![{plain(one.words)}](charts/{one.name}.svg)" for one in charts if one.panel == number)
+            yield from (
+                f"![{escape_markdown(one.words)}](charts/{one.name}.svg)" for one in charts if one.panel == number
+            )
         yield from _tables([panel for _, panel in here])
 
 
@@ -151,14 +148,14 @@ def _tables(panels: Sequence[Panel]) -> Iterator[str]:
         places: dict[tuple[str, str], list[list[str]]] = {}
         for panel in panels:
             rows = [row for row in panel.rows if row.granularity in granularities]
-            cells = [_cells(panel, row, profiled) for row in (*above_the_line(rows), *below_the_line(rows))]
+            cells = [_cells(panel, row, profiled) for row in (*ranked_rows(rows), *unranked_rows(rows))]
             if cells:
                 places.setdefault((panel.group.device, panel.group.precision), []).extend(cells)
         if places:
             yield f"### {heading}"
         for (device, precision), cells in places.items():
             yield f"#### {DEVICES[device]}" + (f", {precision}" if len(precisions) > 1 or precision != "fp32" else "")
-            yield table(headings, cells, right=range(1, len(headings) - 1))
+            yield markdown_table(headings, cells, right=range(1, len(headings) - 1))
 
 
 def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
@@ -169,9 +166,9 @@ def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
-    name = f"{code(panel.name(row))} ({PHASES[row.phase]})"
+    name = f"{markdown_code(panel.name(row))} ({PHASES[row.phase]})"
     status = row.status + ("~" if row.noisy else "")
-    noted = plain(f"{status}: {row.reason}" if row.reason else status)
+    noted = escape_markdown(f"{status}: {row.reason}" if row.reason else status)
     beside = profile_cells(row) if profiled else []
     if row.wall_s is None:
         return [name, *[""] * len(_NUMBERS), *beside, noted]
@@ -189,3 +186,10 @@ def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
         *beside,
         noted,
     ]
+
+
+def summary(panel: Panel) -> Iterator[str]:
+    group = panel.group
+    said = " ".join(one.text for one in panel.found.summary)
+    if said:
+        yield f"**{group.phase} · {group.device} · {group.precision}.** {escape_markdown(said)}"

@@ -5,12 +5,11 @@ from typing import Any
 
 import msgspec
 
+from rnnbench import units
+from rnnbench.analysis.profile_results import ProfileResult, find_profile_results
 from rnnbench.domain.profile import Reshape
-from rnnbench.profile.found import Profiled, find_profiled
-from rnnbench.report import units
-from rnnbench.report.markdown_text import code, plain, table
-from rnnbench.report.table import Column, render
-from rnnbench.store.folder import Contents
+from rnnbench.store import Contents
+from rnnbench.text import Column, escape_markdown, markdown_code, markdown_table, render_table
 
 HEADINGS = (
     "system", "phase", "operators", "batch", "host", "busy", "no operator", "bottleneck", "new batch size",
@@ -36,7 +35,7 @@ def show_profiles(contents: Contents) -> str:
     columns = [Column(heading, right=number in _NUMBERS) for number, heading in enumerate(HEADINGS)]
     parts = []
     for title, rows in groups:
-        parts.append(title + "\n" + render(columns, [_cells(one, rows, str) for one in rows], indent="  "))
+        parts.append(title + "\n" + render_table(columns, [_cells(one, rows, str) for one in rows], indent="  "))
         parts.append("\n".join(f"{one.case.system} {one.case.phase}: {_sentence(one)}" for one in rows))
         parts += [_details(one) for one in rows if one.counted] if len(rows) <= FEW else []
     return "\n\n".join([*parts, LEGEND]) if parts else "no case has been profiled"
@@ -49,20 +48,28 @@ def profiles_as_markdown(contents: Contents) -> str:
     run = contents.run
     method = run.method
     parts = [
-        f"{plain(run.machine.cpu)}, {run.machine.cores} cores; {method.threads} threads; rnnbench "
-        f"{plain(run.tool.version)} {plain(run.tool.revision)}, {plain(run.created)}; at most "
-        f"{method.limit_seconds:.0f} s a launch."
+        f"{escape_markdown(run.machine.cpu)}, {run.machine.cores} cores; {method.threads} threads; rnnbench "
+        f"{escape_markdown(run.tool.version)} {escape_markdown(run.tool.revision)}, {escape_markdown(run.created)}; "
+        f"at most {method.limit_seconds:.0f} s a launch."
     ]
     for title, rows in _groups(contents):
-        parts += [f"## {plain(title)}", table(HEADINGS, [_cells(one, rows, code) for one in rows], right=_NUMBERS)]
-        parts.append("\n".join(f"- {code(one.case.system)} {one.case.phase}: {plain(_sentence(one))}" for one in rows))
+        parts += [
+            f"## {escape_markdown(title)}",
+            markdown_table(HEADINGS, [_cells(one, rows, markdown_code) for one in rows], right=_NUMBERS),
+        ]
+        parts.append(
+            "\n".join(
+                f"- {markdown_code(one.case.system)} {one.case.phase}: {escape_markdown(_sentence(one))}"
+                for one in rows
+            )
+        )
     parts.append("\n".join(["``` text", LEGEND, "```"]))
     return "\n\n".join(parts) + "\n"
 
 
 def profiles_as_fields(contents: Contents) -> list[dict[str, Any]]:
     """Every record with what is derived from it."""
-    found = find_profiled(contents.profiles)
+    found = find_profile_results(contents.profiles)
     return [
         {
             "case": one.case,
@@ -77,17 +84,17 @@ def profiles_as_fields(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def _groups(contents: Contents) -> list[tuple[str, list[Profiled]]]:
+def _groups(contents: Contents) -> list[tuple[str, list[ProfileResult]]]:
     """In the order of the plan."""
-    found = find_profiled(contents.profiles)
-    groups: dict[tuple[str, str, str], list[Profiled]] = {}
+    found = find_profile_results(contents.profiles)
+    groups: dict[tuple[str, str, str], list[ProfileResult]] = {}
     for case in contents.run.cases:
         if case.key in found:
             groups.setdefault((case.workload, case.device, case.precision), []).append(found[case.key])
     return [(" · ".join(key), rows) for key, rows in groups.items()]
 
 
-def _cells(one: Profiled, group: list[Profiled], name: Callable[[str], str]) -> list[str]:
+def _cells(one: ProfileResult, group: list[ProfileResult], name: Callable[[str], str]) -> list[str]:
     case = one.case
     several = len({other.case.environment for other in group if other.case.system == case.system}) > 1
     shown = f"{case.system} ({case.environment})" if several else case.system
@@ -113,7 +120,7 @@ def reshape(new: Reshape | None, otherwise: str = "–") -> str:
     return f"{units.seconds(new.cost_s)}, {new.outcome}" if new else otherwise
 
 
-def _sentence(one: Profiled) -> str:
+def _sentence(one: ProfileResult) -> str:
     parts = []
     if one.bottleneck is not None:
         parts.append(str(one.bottleneck))
@@ -127,7 +134,7 @@ def _sentence(one: Profiled) -> str:
     return "; ".join(parts)
 
 
-def _details(one: Profiled) -> str:
+def _details(one: ProfileResult) -> str:
     profile = one.counted
     assert profile is not None
     rows: Sequence[Sequence[str]] = [
@@ -142,7 +149,7 @@ def _details(one: Profiled) -> str:
     ]
     slower = f"the profiler made the batch {profile.profiled_s / profile.wall_s:.1f} times as long"
     trace = f"\ntrace for ui.perfetto.dev: {profile.trace}" if profile.trace else "\nthis profiler writes no trace"
-    return f"{one.case.system} {one.case.phase}; {slower}\n{render(columns, rows, indent='  ')}{trace}"
+    return f"{one.case.system} {one.case.phase}; {slower}\n{render_table(columns, rows, indent='  ')}{trace}"
 
 
 def encode(contents: Contents) -> str:

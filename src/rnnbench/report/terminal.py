@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable
 
-from rnnbench.analysis.names import short_names, who
-from rnnbench.analysis.rows import Row
-from rnnbench.report import units
-from rnnbench.report.gpus import describe_gpus
-from rnnbench.report.lines import above_the_line, below_the_line
-from rnnbench.report.method import method_name
-from rnnbench.report.profile_cells import PROFILE_LEGEND, profile_cells, was_profiled
-from rnnbench.report.table import RULE, Column, render
-from rnnbench.store.folder import Contents
+from rnnbench import units
+from rnnbench.analysis.row import Row, row_id, short_names
+from rnnbench.report.describe import describe_gpus, describe_method
+from rnnbench.report.document import ranked_rows, unranked_rows
+from rnnbench.store import Contents
+from rnnbench.text import RULE, Column, render_table
 
 COLUMNS = (
     Column("system"),
@@ -32,7 +29,6 @@ PROFILED = (
     Column("new batch size"),
     Column("new length"),
 )
-
 LEGEND = """\
 wall        time of one batch: elapsed over batches, host-to-device copies included
 interval    of the wall time, by bootstrap over launches and samples (one launch: samples only)
@@ -74,24 +70,24 @@ def _header(contents: Contents) -> str:
         f"{gpus}"
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"
-        f"\nmethod       {method_name(contents)}, seed {method.seed}"
+        f"\nmethod       {describe_method(contents)}, seed {method.seed}"
     )
 
 
 def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) -> str:
     workload, phase, device, precision = key
     names = short_names(rows)
-    good, below = above_the_line(rows), below_the_line(rows)
+    good, below = ranked_rows(rows), unranked_rows(rows)
     profiled = any(was_profiled(row) for row in rows)
-    lines: list[list[str] | None] = [_cells(row, names[who(row)], profiled) for row in good]
+    lines: list[list[str] | None] = [_cells(row, names[row_id(row)], profiled) for row in good]
     if below:
         if good:
             lines.append(RULE)
-        lines += [_cells(row, names[who(row)], profiled) for row in below]
+        lines += [_cells(row, names[row_id(row)], profiled) for row in below]
     shape = contents.run.workloads[workload]
     title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
     columns = (*COLUMNS[:-1], *PROFILED, COLUMNS[-1]) if profiled else COLUMNS
-    return title + "\n" + render(columns, lines, indent="  ")
+    return title + "\n" + render_table(columns, lines, indent="  ")
 
 
 def _cells(row: Row, name: str, profiled: bool) -> list[str]:
@@ -109,4 +105,23 @@ def _cells(row: Row, name: str, profiled: bool) -> list[str]:
         units.size(row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes),
         *(profile_cells(row) if profiled else ()),
         f"{status}: {row.reason}" if row.reason else status,
+    ]
+
+
+PROFILE_LEGEND = """
+operators   of one batch, by the framework's own profiler in a launch of its own; kernels and copies on a GPU
+no operator the share of a batch in which none runs, or the device waits for the host
+new …       what one sequence or one step more costs at first: kept, rebuilt, uncounted or anew (docs/profiling.md)"""
+
+
+def was_profiled(row: Row) -> bool:
+    return row.operators is not None or row.new_batch_s is not None
+
+
+def profile_cells(row: Row) -> list[str]:
+    return [
+        f"{row.operators:,.0f}" if row.operators is not None else "–",
+        units.share(row.host_share),
+        f"{units.seconds(row.new_batch_s)}, {row.new_batch}" if row.new_batch else "–",
+        f"{units.seconds(row.new_length_s)}, {row.new_length}" if row.new_length else "–",
     ]

@@ -1,5 +1,6 @@
 """Proving systems: each on the small version of a workload, in a worker of its own, a few at a time."""
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -10,29 +11,43 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rnnbench.domain.case import Case, Method
+from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
+from rnnbench.files import cache_folder, write_atomically
 from rnnbench.launch.events import Arrays, Hello
-from rnnbench.launch.job import make_job
-from rnnbench.launch.launcher import disobedience, judge
-from rnnbench.launch.several import several
-from rnnbench.launch.subject import Subject
+from rnnbench.launch.job import ResolvedCase, make_job
+from rnnbench.launch.launcher import disobedience, outcome_of
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import prepare
+from rnnbench.launch.schedule import in_parallel
 from rnnbench.launch.worker import run_worker
+from rnnbench.manifests import source_hash, system_sources
+from rnnbench.plan import Plan
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
-from rnnbench.verify.cache import cache_path, keep_verdict, load_kept
 from rnnbench.verify.compare import compare
+from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
 
 UPDATES = 3
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """What one worker is to prove: subjects that differ in nothing but their phase, on a small workload."""
+class VerifiedPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The verifications in the plan's order, and what was left out, with the reason."""
 
-    subjects: tuple[Subject, ...]
+    verifications: tuple[Verification, ...]
+    left_out: tuple[LeftOut, ...]
 
-    @property
-    def cases(self) -> tuple[Case, ...]:
-        return tuple(subject.case for subject in self.subjects)
+
+def verify_plan(
+    plan: Plan, method: Method, listener: Listener, *, jobs: int = 0, use_cache: bool = True
+) -> VerifiedPlan:
+    """Make the environments, then verify every case on the small version of its workload."""
+    prepared = prepare(plan, listener)
+    proofs = proofs_for(prepared.cases, plan.workloads, plan.systems, prepared.environments)
+    order = {case.key: index for index, case in enumerate(case for proof in proofs for case in proof.cases)}
+    listener.verifying(len(order))
+    results = prove(proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache)
+    results.sort(key=lambda verification: order[verification.case.key])
+    return VerifiedPlan(verifications=tuple(results), left_out=prepared.left_out)
 
 
 def prove(
@@ -63,7 +78,7 @@ def prove(
             results.append(verification)
             on_result(verification)
 
-    several(one, proofs, jobs, take)
+    in_parallel(one, proofs, jobs, take)
     return results
 
 
@@ -90,7 +105,7 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                 versions=hello.versions if hello else {},
                 seconds=round(time.monotonic() - start, 3),
             )
-            outcome, reason = judge(case, method.threads, ending)
+            outcome, reason = outcome_of(case, method.threads, ending)
             computed = None
             if case.phase in delivered and not disobedience(case, method.threads, ending):
                 try:
@@ -129,3 +144,42 @@ def _judged(verification: Verification) -> Verification:
     worst = max(wrong, key=lambda figure: figure.excess)
     reason = f"{worst}; {len(wrong)} of {len(verification.figures)} quantities are wrong"
     return msgspec.structs.replace(verification, verdict="wrong", reason=reason)
+
+
+def cache_path(subject: ResolvedCase, method: Method) -> Path:
+    """Named by everything the result depends on: code of system, worker, reference and comparison too."""
+    driver = Path(__file__).resolve().parent.parent
+    judges = source_hash(driver / "reference", driver / "verify")
+    case = subject.case
+    parts = (
+        case.workload,
+        case.system,
+        case.device,
+        case.precision,
+        case.phase,
+        str(subject.system.biases),
+        subject.environment.fingerprint,
+        system_sources(subject.manifest),
+        judges,
+        str(method.threads),
+        str(method.flush_denormals),
+        str(method.seed),
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return cache_folder() / "verified" / f"{digest}.json"
+
+
+def load_kept(path: Path) -> Verification | None:
+    """A kept result; a damaged file is no result."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=Verification)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return None
+    return msgspec.structs.replace(kept, cached=True)
+
+
+def keep_verdict(path: Path, verification: Verification) -> None:
+    """Only judgements are kept: a crash or a timeout may have been the machine's fault."""
+    if verification.verdict not in ("verified", "wrong"):
+        return
+    write_atomically(path, msgspec.json.encode(verification))

@@ -10,13 +10,22 @@ from typing import Any
 
 import altair as alt
 
-from rnnbench.analysis.break_even import BreakEven
-from rnnbench.analysis.names import who
-from rnnbench.report.charts.axes import log_domain, log_ticks
-from rnnbench.report.charts.labels import beside, columns
-from rnnbench.report.charts.marks import ONCE, ROWS, Data, by_framework, finish, readable
+from rnnbench.analysis.gap import BreakEven
+from rnnbench.analysis.row import row_id
+from rnnbench.report.charts.marks import (
+    ONCE,
+    ROWS,
+    Data,
+    by_framework,
+    columns,
+    finish,
+    label_positions,
+    log_domain,
+    log_ticks,
+    readable,
+)
 from rnnbench.report.charts.theme import INK, LIMIT, Look
-from rnnbench.report.panel import Panel
+from rnnbench.report.document import Panel
 
 _WIDTH, _HEIGHT = 640, 380
 _LEAST = 0.1  # eager batches: what compiles for less stands at the left edge
@@ -26,7 +35,7 @@ _STEPS = 60  # points of a line
 
 def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[BreakEven, ...]) -> dict[str, Any]:
     """A point for each compiled row whose program was run eagerly as well."""
-    rows = {who(row): row for row in panel.rows}
+    rows = {row_id(row): row for row in panel.rows}
     data: Data = []
     for one in found:
         eager = rows[one.eager].wall_s
@@ -46,7 +55,9 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
     across_by = [math.log(datum["cost"] / left) / math.log(right / left) * _WIDTH for datum in data]
     for column in columns(across_by, _LABEL):
         ordered = sorted((data[index] for index in column), key=lambda datum: -datum["share"])
-        for datum, place in zip(ordered, beside([one["share"] for one in ordered], bottom, top, _HEIGHT), strict=True):
+        for datum, place in zip(
+            ordered, label_positions([one["share"] for one in ordered], bottom, top, _HEIGHT), strict=True
+        ):
             datum["place"] = place
     colours, shapes = by_framework((datum["framework"] for datum in data), looks)
     colour = alt.Color("framework", type="nominal", scale=colours)

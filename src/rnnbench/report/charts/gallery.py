@@ -4,16 +4,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rnnbench.report import units
-from rnnbench.report.charts.bars import bars
+from rnnbench import units
+from rnnbench.report.charts.bars import bars, samples
 from rnnbench.report.charts.compiling import compiling
 from rnnbench.report.charts.gap import gap
-from rnnbench.report.charts.history import history, with_history
-from rnnbench.report.charts.render import draw
-from rnnbench.report.charts.samples import samples
-from rnnbench.report.charts.theme import Look, looks
-from rnnbench.report.document import Document, machine_name
-from rnnbench.report.panel import Panel
+from rnnbench.report.charts.theme import Look, draw, looks
+from rnnbench.report.charts.versions import history, with_history
+from rnnbench.report.document import Document, Panel, machine_name
 
 #: Drawing takes tenths of a second. A run of more groups than this is a data set rather than something
 #: to leaf through, and only its first group has charts unless more are asked for.

@@ -4,14 +4,26 @@ from typing import Any
 
 import altair as alt
 
-from rnnbench.analysis.rows import Row
+from rnnbench import units
+from rnnbench.analysis.row import Row
 from rnnbench.domain.system import GRANULARITIES
-from rnnbench.report import units
-from rnnbench.report.charts.axes import log_domain, log_time
-from rnnbench.report.charts.labels import LINE, beside
-from rnnbench.report.charts.marks import ONCE, ROWS, Data, ends, finish, point, readable, series, wall_of
+from rnnbench.report.charts.marks import (
+    LINE,
+    ONCE,
+    ROWS,
+    Data,
+    ends,
+    finish,
+    label_positions,
+    log_domain,
+    log_time,
+    point,
+    readable,
+    series,
+    wall_of,
+)
 from rnnbench.report.charts.theme import LIMIT, Look
-from rnnbench.report.panel import Panel
+from rnnbench.report.document import Panel
 
 _COLUMN = 176  # points, room for a label beside each point
 
@@ -58,7 +70,7 @@ def _limit(limit_s: float) -> list[alt.Chart]:
 def _column(panel: Panel, rows: list[Row], low: float, high: float, height: int) -> Data:
     """One granularity's points, slowest first."""
     ordered = sorted(rows, key=wall_of, reverse=True)
-    places = beside([wall_of(row) for row in ordered], low, high, height)
+    places = label_positions([wall_of(row) for row in ordered], low, high, height)
     return [
         {
             **point(row),

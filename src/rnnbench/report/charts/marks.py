@@ -1,11 +1,12 @@
 """What charts are put together from: colours by framework, text that stays readable on lines, the finished spec."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import altair as alt
 
-from rnnbench.analysis.rows import Row
+from rnnbench.analysis.row import Row
 from rnnbench.report.charts.theme import GROUND, MUTED, Look
 
 Data = list[dict[str, Any]]
@@ -87,3 +88,82 @@ def finish(
     )
     spec = chart.to_dict(validate=False)
     return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data, **others}}
+
+
+#: Vega's expression for `312 ms`, `1.5 s`, `48 µs` under a tick that stands at so many seconds.
+TIME_LABEL = (
+    "datum.value >= 1 ? format(datum.value, ',~r') + ' s'"
+    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
+    " : datum.value == 0 ? '0' : format(datum.value * 1e6, '~r') + ' µs'"
+)
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each decade; within one decade some more, over many only the ones."""
+    digits = (1, 1.5, 2, 3, 4, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 1e3 else (1,)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    found = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+    return [value for value in found if low <= value <= high]
+
+
+def log_domain(values: Iterable[float], margin: float = 1.25) -> tuple[float, float]:
+    """Room for all values, with a margin; at least from one tick to the next, so that an axis has labels."""
+    known = list(values)
+    low, high = min(known) / margin, max(known) * margin
+    while len(log_ticks(low, high)) < 2:
+        low, high = low / 1.2, high * 1.2
+    return low, high
+
+
+def log_times(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
+    """`scale` and `axis` of a logarithmic axis of ratios."""
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    label = "format(datum.value, '~r') + '×'"
+    return {"scale": scale, "axis": alt.Axis(values=log_ticks(low, high), labelExpr=label, title=title)}
+
+
+def log_time(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
+    """`scale` and `axis` of a logarithmic axis in seconds."""
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    return {"scale": scale, "axis": alt.Axis(values=log_ticks(low, high), labelExpr=TIME_LABEL, title=title)}
+
+
+LINE = 13.0  # points between two labels
+
+
+def label_positions(values: list[float], low: float, high: float, height: float) -> list[float]:
+    """Values on a logarithmic axis, largest first -> where on it their labels stand, moved apart if need be."""
+    span = math.log(high / low)
+    wanted = [math.log(high / value) / span * height for value in values]  # points from the top
+    return [high * math.exp(-place / height * span) for place in spread_apart(wanted, LINE, height)]
+
+
+def columns(places: list[float], width: float) -> list[list[int]]:
+    """Which labels could cover each other: indexes of points that follow on each other by less than a label's width."""
+    found: list[list[int]] = []
+    for index in sorted(range(len(places)), key=lambda index: places[index]):
+        if found and places[index] - places[found[-1][-1]] < width:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
+
+
+def spread_apart(wanted: list[float], least: float, height: float) -> list[float]:
+    """Ascending wishes -> places at least so far apart, each as near as may be to its wish.
+
+    Neighbours that would touch are joined into a block, which stands at the mean of what its members wish.
+    """
+    blocks: list[list[float]] = []  # for each member of a block, where it would have the block begin
+    starts: list[float] = []
+    for wish in wanted:
+        blocks.append([wish])
+        starts.append(wish)
+        while len(blocks) > 1 and starts[-2] + least * len(blocks[-2]) > starts[-1]:
+            starts.pop()
+            last = blocks.pop()
+            before = least * len(blocks[-1])
+            blocks[-1] += [member - before for member in last]
+            most = height - least * (len(blocks[-1]) - 1)
+            starts[-1] = max(min(sum(blocks[-1]) / len(blocks[-1]), most), 0.0)
+    return [start + least * index for start, block in zip(starts, blocks, strict=True) for index in range(len(block))]

@@ -5,7 +5,10 @@ dark variant is the same drawing with the codes exchanged: by CSS in an SVG, by 
 """
 
 from collections.abc import Iterable
+from html import escape
 from typing import Any, NamedTuple
+
+import vl_convert
 
 
 class Tone(NamedTuple):
@@ -64,7 +67,6 @@ def looks(frameworks: Iterable[str]) -> dict[str, Look]:
 
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-
 CONFIG: dict[str, Any] = {
     "aria": False,  # a drawing is described as one, in a sentence; its numbers are in the table
     "background": GROUND.light,
@@ -114,3 +116,24 @@ def dark_css(scope: str = "") -> str:
         for tone in TONES
         for attribute in ("fill", "stroke")
     )
+
+
+PNG_SCALE = 2.0  # two pixels a point: sharp on paper and on dense screens
+
+
+def draw(spec: dict[str, Any]) -> str:
+    """The SVG in light colours, as it is put into the page."""
+    return vl_convert.vegalite_to_svg({**spec, "config": CONFIG})
+
+
+def as_file(svg: str, words: str) -> bytes:
+    """The SVG as a file: it says what it shows, and follows the reader's choice of light or dark."""
+    title = f"<title>{escape(words)}</title>"
+    style = f"<style>@media (prefers-color-scheme:dark){{{dark_css()}}}</style>"
+    head, bracket, rest = svg.partition(">")
+    return f'{head} role="img"{bracket}{title}{style}{rest}\n'.encode()
+
+
+def as_png(svg: str) -> bytes:
+    """In light colours: a picture for paper and slides, which cannot ask its reader."""
+    return vl_convert.svg_to_png(svg, scale=PNG_SCALE)

@@ -7,20 +7,34 @@ from typing import Any
 
 import altair as alt
 
-from rnnbench.analysis.history import Line, Point
+from rnnbench import units
+from rnnbench.analysis.history import HistoryLine, HistoryPoint
+from rnnbench.analysis.row import Row
+from rnnbench.domain.run import Environment
 from rnnbench.domain.system import version_key
-from rnnbench.published.versions import version_of
-from rnnbench.report import units
-from rnnbench.report.charts.axes import log_domain, log_time, log_times
-from rnnbench.report.charts.labels import beside
-from rnnbench.report.charts.marks import ONCE, ROWS, Data, finish, series
+from rnnbench.published.rows import version_of
+from rnnbench.report.charts.marks import (
+    ONCE,
+    ROWS,
+    Data,
+    ends,
+    finish,
+    label_positions,
+    log_domain,
+    log_time,
+    log_times,
+    point,
+    series,
+    wall_of,
+)
 from rnnbench.report.charts.theme import MUTED, Look, looks
+from rnnbench.report.document import Panel
 
 _VERSION = 84  # points between two versions
 _HEIGHT = 300
 
 
-def versions(lines: Sequence[Line], *, title: str, subtitle: str) -> dict[str, Any]:
+def versions(lines: Sequence[HistoryLine], *, title: str, subtitle: str) -> dict[str, Any]:
     """Lines of one framework and group. Only points that have a ratio are drawn: there is one at least."""
     look = looks(_name(line, lines) for line in lines)
     measured = _measured(lines, look, title, subtitle)
@@ -33,12 +47,12 @@ def versions(lines: Sequence[Line], *, title: str, subtitle: str) -> dict[str, A
     return {"$schema": measured["$schema"], "hconcat": parts, "spacing": 56, "datasets": datasets}
 
 
-def compared(line: Line) -> list[Point]:
+def compared(line: HistoryLine) -> list[HistoryPoint]:
     """The points that are drawn."""
     return [point for point in line.points if point.ratio is not None]
 
 
-def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
+def _measured(lines: Sequence[HistoryLine], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
     points = [(line, point) for line in lines for point in compared(line)]
     two = any(line.predecessor for line in lines)  # frameworks: a historic one and its successor
     order = list(dict.fromkeys(_release(point, two) for _, point in sorted(points, key=_age)))
@@ -67,7 +81,7 @@ def _measured(lines: Sequence[Line], look: dict[str, Look], title: str, subtitle
     return finish(layers, data, title=title, subtitle=subtitle, width=_width(order), height=_HEIGHT)
 
 
-def _published(lines: Sequence[Line], look: dict[str, Look]) -> dict[str, Any]:
+def _published(lines: Sequence[HistoryLine], look: dict[str, Look]) -> dict[str, Any]:
     rows = [(_name(line, lines), row) for line in lines for row in line.published]
     order = sorted({version_of(row) for _, row in rows}, key=version_key)
     low, high = log_domain(row.wall_s for _, row in rows if row.wall_s)
@@ -102,7 +116,7 @@ def _place_labels(data: Data, low: float, high: float) -> None:
     """The labels of one version moved apart; the data is sorted, largest first."""
     for version in {datum["version"] for datum in data}:
         here = [datum for datum in data if datum["version"] == version]
-        for datum, place in zip(here, beside([one["wall"] for one in here], low, high, _HEIGHT), strict=True):
+        for datum, place in zip(here, label_positions([one["wall"] for one in here], low, high, _HEIGHT), strict=True):
             datum["place"] = place
 
 
@@ -120,22 +134,82 @@ def _width(order: Sequence[str]) -> int:
     return _VERSION * max(2, len(order))
 
 
-def _name(line: Line, lines: Sequence[Line]) -> str:
+def _name(line: HistoryLine, lines: Sequence[HistoryLine]) -> str:
     """Short, for a legend: the living system, or the historic one where several have become the same."""
     same = sum(one.system == line.system for one in lines)
     return line.predecessor if same > 1 and line.predecessor else line.system
 
 
-def _release(point: Point, two: bool) -> str:
+def _release(point: HistoryPoint, two: bool) -> str:
     return point.release if two else point.version
 
 
-def _age(one: tuple[Line, Point]) -> tuple[bool, str, tuple[int, ...]]:
+def _age(one: tuple[HistoryLine, HistoryPoint]) -> tuple[bool, str, tuple[int, ...]]:
     """A historic framework before the living one."""
     line, point = one
     framework = point.system.partition("/")[0]
     return framework == line.framework, framework, version_key(point.version)
 
 
-def _ends(point: Point) -> list[float]:
+def _ends(point: HistoryPoint) -> list[float]:
     return [end for end in (point.ratio_low, point.ratio, point.ratio_high) if end is not None]
+
+
+_COLUMN = 84  # points between two versions
+_PANEL_HEIGHT = 340
+
+
+def with_history(panel: Panel) -> list[Row]:
+    """The verified rows whose system is there in more than one environment."""
+    places: dict[str, set[str]] = {}
+    for row in panel.verified:
+        places.setdefault(row.system, set()).add(row.environment)
+    return [row for row in panel.verified if len(places[row.system]) > 1]
+
+
+def history(
+    panel: Panel, looks: dict[str, Look], subtitle: str, environments: dict[str, Environment]
+) -> dict[str, Any]:
+    """A line for each system over the environments from old to new, named where it ends."""
+    rows = with_history(panel)
+    order = sorted(
+        {row.environment for row in rows},
+        key=lambda name: (environments[name].framework, version_key(environments[name].version), name),
+    )
+    newest = {row.system: row for row in sorted(rows, key=lambda row: order.index(row.environment))}
+    low, high = log_domain(ends(rows))
+    places: dict[str, float] = {}
+    for environment in order:
+        last = sorted((row for row in newest.values() if row.environment == environment), key=wall_of, reverse=True)
+        found = label_positions([wall_of(row) for row in last], low, high, _PANEL_HEIGHT)
+        places.update({row.system: place for row, place in zip(last, found, strict=True)})
+    data = [
+        {
+            **point(row),
+            "environment": row.environment,
+            "system": row.system,
+            "place": places[row.system],
+            "label": f"{row.system} · {units.seconds(row.wall_s)}" if newest[row.system] is row else "",
+        }
+        for row in rows
+    ]
+    base = alt.Chart(ROWS).encode(
+        x=alt.X(
+            "environment",
+            type="nominal",
+            title=None,
+            scale=alt.Scale(type="point", padding=0.5, domain=order),
+            axis=alt.Axis(labelAngle=-30, grid=True),
+        )
+    )
+    layers = series(
+        base,
+        log_time(low, high, "time of one batch"),
+        detail="system",
+        looks=looks,
+        names=(row.framework for row in rows),
+    )
+    title = f"From version to version: {panel.title}"
+    return finish(
+        layers, data, title=title, subtitle=subtitle, width=_COLUMN * max(5, len(order)), height=_PANEL_HEIGHT
+    )

@@ -1,0 +1,72 @@
+"""What stands of each case: one launch for every round, whether it failed, and how it was verified."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from rnnbench.domain.case import Case
+from rnnbench.domain.result import Launch, Status, Verification
+from rnnbench.store import Contents
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A case with the launches that stand for it, in the order of their rounds."""
+
+    case: Case
+    launches: tuple[Launch, ...]
+    proof: Verification | None
+
+    @property
+    def failure(self) -> Launch | None:
+        """One launch that failed is the case's result: the others would be a choice of the lucky ones."""
+        return next((launch for launch in self.launches if launch.outcome != "ok"), None)
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.launches) and self.failure is None
+
+    @property
+    def judgement(self) -> tuple[Status, str]:
+        """The status of the row, and the reason where it is not `verified`."""
+        if not self.launches:
+            return "unverified", "not measured yet"
+        if self.failure is not None:
+            return "timeout" if self.failure.outcome == "timeout" else "failed", self.failure.reason
+        if self.proof is None:
+            return "unverified", "not verified in this run"
+        if self.proof.verdict == "verified":
+            return "verified", ""
+        if self.proof.verdict == "wrong":
+            return "wrong", self.proof.reason
+        return "unverified", f"its verification ended as {self.proof.verdict}: {self.proof.reason}"
+
+
+def find_case_results(contents: Contents) -> Iterator[CaseResult]:
+    """Every case of the run, in the plan's order."""
+    launches = _by_case(record for record in contents.records if isinstance(record, Launch))
+    proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
+    for case in contents.run.cases:
+        rounds = launches.get(case.key, {})
+        yield CaseResult(
+            case=case,
+            launches=tuple(_chosen(rounds[number]) for number in sorted(rounds)),
+            proof=proofs.get(_proof_key(case, contents.run.proved_on[case.workload])),
+        )
+
+
+def _by_case(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
+    """case -> round -> attempts in the order they were made."""
+    found: dict[str, dict[int, list[Launch]]] = {}
+    for launch in records:
+        found.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
+    return found
+
+
+def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
+    return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
+
+
+def _chosen(made: list[Launch]) -> Launch:
+    """The last attempt of a round stands for it, but of those that worked a quiet one is preferred."""
+    quiet = [launch for launch in made if launch.outcome == "ok" and not launch.noisy]
+    return quiet[-1] if made[-1].outcome == "ok" and quiet else made[-1]

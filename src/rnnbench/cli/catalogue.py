@@ -1,0 +1,122 @@
+"""`rnnbench systems` and `rnnbench workloads`: what can be run."""
+
+from typing import Annotated
+
+import typer
+
+from rnnbench.cli.options import Json, Systems, WorkloadFile, print_json
+
+
+def systems(
+    select: Systems = None,
+    as_json: Json = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a page with seeds, support and reasons: docs/systems.md.")
+    ] = False,
+) -> None:
+    """List the systems: framework/granularity/execution.
+
+    \b
+    Examples:
+      rnnbench systems
+      rnnbench systems 'pytorch/packed/*' --json
+      rnnbench systems --markdown > docs/systems.md
+    """
+
+    from rnnbench.errors import UserError
+    from rnnbench.manifests import manifests
+    from rnnbench.plan import select_systems
+    from rnnbench.report.systems_page import systems_page
+    from rnnbench.text import Column, render_table
+
+    if as_json and as_markdown:
+        raise UserError("--json and --markdown are two forms of the same", "take one of them")
+    chosen = select_systems(tuple(select or ()))
+    if as_markdown:
+        typer.echo(systems_page(chosen, manifests()), nl=False)
+        return
+    if as_json:
+        fields = [
+            {
+                "name": system.name,
+                "framework": system.framework,
+                "granularity": system.granularity,
+                "execution": system.execution,
+                "phases": system.phases,
+                "devices": system.devices,
+                "precisions": system.precisions,
+                "biases": system.biases,
+                "headline": system.headline,
+                "description": system.description,
+                "seed_label": system.seed,
+            }
+            for system in chosen
+        ]
+        print_json(fields)
+        return
+    rows = [[system.name, ", ".join(system.phases), ", ".join(system.devices), system.description] for system in chosen]
+    columns = [Column("system"), Column("phases"), Column("devices"), Column("what it is")]
+    typer.echo(render_table(columns, rows))
+
+
+def workloads(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="e.g. ce-short or 'ptb-lm[batch=16]'. Default: all.")
+    ] = None,
+    file: WorkloadFile = None,
+    as_json: Json = False,
+) -> None:
+    """List the workloads with their parameters and the work in one batch.
+
+    \b
+    Examples:
+      rnnbench workloads
+      rnnbench workloads 'ptb-lm[batch=16,steps=20]' --json
+    """
+    import msgspec
+
+    from rnnbench.cli.options import read_workloads
+    from rnnbench.domain.catalog import CATALOG
+    from rnnbench.domain.workload import compulsory_bytes, flops, parameter_count
+    from rnnbench.text import Column, render_table
+    from rnnbench.units import figures, size
+
+    chosen = read_workloads(names, file) if names else (*CATALOG.values(), *read_workloads(None, file))
+    if as_json:
+        fields = [
+            {
+                **msgspec.structs.asdict(one),
+                "parameter_count": parameter_count(one),
+                "flops": {phase: flops(one, phase) for phase in ("forward", "train")},
+                "bytes": {phase: compulsory_bytes(one, phase) for phase in ("forward", "train")},
+            }
+            for one in chosen
+        ]
+        print_json(fields)
+        return
+    columns = [
+        Column("workload"), Column("batch × steps × input"), Column("stack"), Column("head"), Column("loss"),
+        Column("parameters", right=True), Column("GFLOP forward", right=True), Column("train", right=True),
+        Column("bytes train", right=True), Column("from"),
+    ]  # fmt: skip
+    rows = []
+    for one in chosen:
+        width = f"ids of {one.vocabulary}, embedding {one.embedding}" if one.vocabulary else str(one.features)
+        lengths = f" (lengths {one.shortest}…{one.steps})" if one.variable_length else ""
+        rows.append(
+            [
+                one.name,
+                f"{one.batch} × {one.steps} × {width}{lengths}",
+                f"one tanh step, {one.hidden} units"
+                if one.one_step
+                else f"{one.layers} × {one.hidden}{' bidirectional' if one.bidirectional else ''}",
+                "none" if one.one_step else f"{one.classes}{' + bias' if one.head_bias else ''}, {one.head_on}",
+                f"{one.loss}{f', {one.labels} labels' if one.labels else ''}",
+                f"{parameter_count(one):,}",
+                figures(flops(one, "forward") / 1e9),
+                figures(flops(one, "train") / 1e9),
+                size(compulsory_bytes(one, "train")),
+                one.origin,
+            ]
+        )
+    typer.echo(render_table(columns, rows))

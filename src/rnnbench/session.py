@@ -1,0 +1,300 @@
+"""A run from beginning to end: plan, prepare, verify, limits, launch, profile, show.
+
+Everything a step produces is stored before the next one begins. A run that was interrupted is resumed from its folder,
+by the same steps: each does only what the folder still lacks.
+"""
+
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from rnnbench.domain.case import Case, Method
+from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
+from rnnbench.domain.result import Launch, Verification
+from rnnbench.domain.run import Run
+from rnnbench.environments.environment import fingerprint, inspect_python
+from rnnbench.errors import UserError
+from rnnbench.files import file_name
+from rnnbench.launch.events import STAGES, Event
+from rnnbench.launch.exclusive import ExclusiveMachine
+from rnnbench.launch.job import ResolvedCase, resolve_case, write_workload_inputs
+from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import prepare
+from rnnbench.launch.schedule import launches_left, run_schedule
+from rnnbench.machine import describe_machine
+from rnnbench.manifests import describe_tool, manifests
+from rnnbench.plan import Plan, Selection, make_plan
+from rnnbench.profile import launch_profile, launch_retrace
+from rnnbench.store import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
+from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
+from rnnbench.verify.verifier import prove
+
+BATCHES = 4  # distinct ones, fed in turn
+
+ProfilePart = Literal["operators", "shapes"]
+PROFILE_PARTS: tuple[ProfilePart, ...] = ("operators", "shapes")
+_PART_OF: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators", Retrace: "shapes"}
+
+Show = Callable[[Contents], None]
+
+
+def show_nothing(contents: Contents) -> None:
+    """For callers that only want the contents."""
+
+
+def run(
+    asked: Selection | Plan,
+    method: Method,
+    folder: Path,
+    listener: Listener,
+    show: Show = show_nothing,
+    *,
+    command: Sequence[str] = (),
+    data: str = "",
+    profile: bool = False,
+) -> Contents:
+    """A new run in a new folder, with everything from the plan to the tables."""
+    plan = asked if isinstance(asked, Plan) else make_plan(asked)
+    begin_run(plan, method, folder, listener, command=command, data=data, profile=profile)
+    return resume(folder, listener, show)
+
+
+def begin_run(
+    plan: Plan,
+    method: Method,
+    folder: Path,
+    listener: Listener,
+    *,
+    command: Sequence[str] = (),
+    data: str = "",
+    profile: bool = False,
+) -> Run:
+    """Prepare the environments, then create the folder: from here on nothing is lost."""
+    require_empty(folder)  # before the environments are made, which takes minutes
+    for workload in plan.workloads.values():
+        if workload.one_step:
+            raise UserError(
+                f"{workload.name} is not timed: a single step is too short for a clock",
+                "see its graph with `rnnbench graph`, verify it with `rnnbench verify -w elman-step`",
+            )
+    prepared = prepare(plan, listener)
+    begun = Run(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=tuple(command),
+        tool=describe_tool(),
+        machine=describe_machine(),
+        method=method,
+        data=data,
+        workloads=plan.workloads,
+        proved_on={name: small_version(workload).name for name, workload in plan.workloads.items()},
+        systems=plan.systems,
+        environments=prepared.environments,
+        cases=prepared.cases,
+        left_out=prepared.left_out,
+        profile=profile,
+    )
+    create_folder(folder, begun)
+    return begun
+
+
+def resume(
+    folder: Path,
+    listener: Listener,
+    show: Show = show_nothing,
+    *,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
+    ahead: int | None = None,
+) -> Contents:
+    """Do what the folder's run still lacks: all of it for a new run, the rest for one that was interrupted.
+
+    The time limit and the number of workers at once may differ from those it began with: neither changes what is
+    measured.
+    """
+    with sole_use(folder):
+        session = Session(folder, listener, retry_failed, limit_seconds, ahead)
+        session.require_same_conditions()
+        session.verify()
+        session.measure_limits()
+        session.launch()
+        if session.run.profile:
+            session.profile()
+    contents = read_folder(folder)
+    show(contents)
+    return contents
+
+
+def profile_run(
+    folder: Path,
+    listener: Listener,
+    *,
+    parts: Collection[ProfilePart] = PROFILE_PARTS,
+    retry_failed: bool = False,
+    limit_seconds: float | None = None,
+    resumed: bool = False,
+) -> None:
+    """Profile the cases of a run that lack it, and time nothing."""
+    with sole_use(folder):
+        session = Session(folder, listener, retry_failed, limit_seconds)
+        if resumed:
+            session.require_same_conditions()
+        session.profile(parts)
+
+
+class Session:
+    """The steps of one run over its folder. Each reads what earlier ones have stored, and stores what it produces."""
+
+    def __init__(
+        self,
+        folder: Path,
+        listener: Listener,
+        retry_failed: bool = False,
+        limit_seconds: float | None = None,
+        ahead: int | None = None,
+    ) -> None:
+        contents = read_folder(folder)
+        for line in contents.damaged:
+            listener.note(f"launches.jsonl, {line}: skipped")
+        begun = contents.run.method
+        method = msgspec.structs.replace(
+            begun, limit_seconds=limit_seconds or begun.limit_seconds, ahead=ahead or begun.ahead
+        )
+        self.run = msgspec.structs.replace(contents.run, method=method)
+        self._folder = folder
+        self._listener = listener
+        self._retry_failed = retry_failed
+        self._records = contents.records
+        self._profiles = contents.profiles
+
+    def require_same_conditions(self) -> None:
+        """A resumed run continues in the environments it began in, or not at all."""
+        lacking = sorted({case.framework for case in self.run.cases} - set(manifests()))
+        if lacking:
+            raise UserError(
+                f"this run needs {', '.join(lacking)}, which is not among the frameworks here",
+                "let RNNBENCH_SYSTEMS name its folder, or install the package that offers it",
+            )
+        if not (self._records or self._profiles):
+            return
+        for environment in self.run.environments.values():
+            now = inspect_python(Path(environment.python), external=environment.external)
+            if fingerprint(now) != environment.fingerprint:
+                raise UserError(
+                    f"the environment {environment.id} has changed since this run began",
+                    "start a new run: rows from two environments must not share a name",
+                )
+        if describe_tool().worker != self.run.tool.worker:
+            self._listener.note("warning: the worker's source has changed since this run began")
+
+    def verify(self) -> None:
+        """Verify every system on a small workload, before anything is timed. Earlier verdicts of the run stand."""
+        run = self.run
+        if not run.method.verify:
+            return
+        verified = {
+            record.case.key
+            for record in self._records
+            if isinstance(record, Verification) and not self._is_retried(record.verdict)
+        }
+        proofs = [
+            proof
+            for proof in proofs_for(run.cases, run.workloads, run.systems, run.environments)
+            if not all(case.key in verified for case in proof.cases)
+        ]
+        self._listener.verifying(sum(len(proof.cases) for proof in proofs))
+
+        def keep(verification: Verification) -> None:
+            append(self._folder, verification)
+            self._listener.verified(verification)
+
+        prove(proofs, run.method, verification_jobs(run.cases), keep)
+
+    def measure_limits(self) -> None:
+        """Measure what the machine can do, once for each environment, device and precision. A failure is stored too."""
+        needed = limits_needed(self.run.cases, self._records, self._retry_failed)
+        self._listener.limiting(len(needed))
+        for case in needed:
+            limit = launch_limit(self._resolve(case), self.run.method)
+            append(self._folder, limit)
+            self._listener.limited(limit)
+
+    def launch(self) -> None:
+        """Time every case, in rounds over all of them."""
+        run = self.run
+        earlier = [record for record in self._records if isinstance(record, Launch)]
+        if self._retry_failed:
+            earlier = [launch for launch in earlier if launch.outcome == "ok"]
+        left = launches_left(run.cases, run.method, earlier)
+        self._listener.measuring(len(left))
+        machine = ExclusiveMachine(run.method.ahead)
+
+        def keep(launch: Launch) -> None:
+            append(self._folder, launch)
+            self._listener.launched(launch)
+
+        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
+            # Written before anything is timed, once for all rows of a workload, and only for what is left to do.
+            data = Path(run.data) if run.data else None
+            inputs = {
+                name: write_workload_inputs(run.workloads[name], run.method.seed, Path(place), BATCHES, data=data)
+                for name in {case.workload for case in left}
+            }
+
+            def execute(case: Case, round_number: int, attempt: int) -> Launch:
+                self._listener.launching(case, round_number)
+                launch, log = launch_case(
+                    self._resolve(case),
+                    run.method,
+                    inputs[case.workload],
+                    round_number,
+                    attempt,
+                    self._listener,
+                    machine,
+                )
+                if log.strip():
+                    name = file_name(f"{case.key}_{round_number}-{attempt}.log")
+                    launch = msgspec.structs.replace(launch, log=write_log(self._folder, name, log))
+                return launch
+
+            run_schedule(run.cases, run.method, earlier, execute, keep)
+
+    def profile(self, parts: Collection[ProfilePart] = PROFILE_PARTS) -> None:
+        """Profile every case: its operators, and what new shapes cost. None of these launches is a sample."""
+        done = {
+            (record.case.key, _PART_OF[type(record)])
+            for record in self._profiles
+            if not self._is_retried(record.outcome)
+        }
+        left = [
+            (case, part)
+            for case in self.run.cases
+            for part in PROFILE_PARTS
+            if part in parts and (case.key, part) not in done
+        ]
+        self._listener.profiling(len(left))
+        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
+            for case, part in left:
+                record = self._launch_profile(case, part, Path(place))
+                append(self._folder, record)
+                self._listener.profiled(record)
+
+    def _launch_profile(self, case: Case, part: ProfilePart, place: Path) -> ProfileRecord:
+        def on_event(event: Event) -> None:
+            self._listener.stage(case, STAGES[type(event)])
+
+        self._listener.stage(case, "starting")
+        resolved, method = self._resolve(case), self.run.method
+        if part == "shapes":
+            return launch_retrace(resolved, method, place, on_event)
+        return launch_profile(resolved, method, place, self._folder, on_event)
+
+    def _is_retried(self, outcome: str) -> bool:
+        return self._retry_failed and outcome in ("failed", "timeout")
+
+    def _resolve(self, case: Case) -> ResolvedCase:
+        return resolve_case(case, self.run.workloads, self.run.systems, self.run.environments)

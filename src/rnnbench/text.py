@@ -1,0 +1,73 @@
+"""Tables as plain text and as Markdown, and text that no table or page can misread."""
+
+import re
+from collections.abc import Sequence
+
+
+class Column:
+    """A heading and how its cells are aligned."""
+
+    def __init__(self, heading: str, right: bool = False) -> None:
+        self.heading = heading
+        self.right = right
+
+    def fit(self, text: str, width: int) -> str:
+        return text.rjust(width) if self.right else text.ljust(width)
+
+
+RULE = None  # a row of this kind is a line across
+
+
+def render_table(columns: Sequence[Column], rows: Sequence[Sequence[str] | None], indent: str = "") -> str:
+    """The table as text, without trailing blanks. A last column wider than the rest is left to run on."""
+    cells = [row for row in rows if row is not RULE]
+    widths = [max([len(column.heading), *(len(row[index]) for row in cells)]) for index, column in enumerate(columns)]
+    across = indent + "  ".join("─" * width for width in widths)
+
+    def line(row: Sequence[str]) -> str:
+        fitted = (column.fit(text, width) for column, text, width in zip(columns, row, widths, strict=True))
+        return (indent + "  ".join(fitted)).rstrip()
+
+    lines = [line([column.heading for column in columns]), across]
+    lines += [across if row is RULE else line(row) for row in rows]
+    return "\n".join(lines)
+
+
+_MEANS_SOMETHING = re.compile(r"([\\`*_\[\]|#~!$])")
+
+
+def escape_markdown(text: str) -> str:
+    """Text that shows as it is: one line, no markup, no HTML, and no end to a table's cell."""
+    line = " ".join(text.split())
+    line = _MEANS_SOMETHING.sub(r"\\\1", line)
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def markdown_code(text: str) -> str:
+    """Text as code within a line or a cell; a bar would end the cell even there."""
+    line = " ".join(text.split()).replace("|", "¦")
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if "`" in line else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
+def markdown_block(lines: Sequence[tuple[str, str]]) -> str:
+    """`name: value` lines as the seeds have them; each begins with a name of ours, so none can end the block."""
+    return "\n".join(["``` text", *(f"{name}: {' '.join(value.split())}" for name, value in lines), "```"])
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Cells must have been made harmless. `right` names the columns of numbers."""
+    widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
+
+    def line(cells: Sequence[str]) -> str:
+        fitted = (
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return f"| {' | '.join(fitted)} |"
+
+    rules = (
+        "-" * (width + 1) + ":" if index in right else ":" + "-" * (width + 1) for index, width in enumerate(widths)
+    )
+    return "\n".join([line(headings), f"|{'|'.join(rules)}|", *map(line, rows)])

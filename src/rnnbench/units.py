@@ -1,0 +1,116 @@
+"""Numbers as people read them: three figures and a unit."""
+
+import math
+from collections.abc import Sequence
+
+from rnnbench import units
+from rnnbench.stats.intervals import Interval
+
+
+def seconds(value: float | None) -> str:
+    """`312 ms`, `1.52 s`, `48.1 µs`; a dash for what was not measured."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0 s"
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= scale or unit == "µs":
+            return f"{figures(value / scale)} {unit}"
+    raise AssertionError("unreachable")
+
+
+def span(low: float | None, high: float | None, like: float | None) -> str:
+    """An interval in the unit of its estimate: `[305, 320]`."""
+    if low is None or high is None or like is None:
+        return ""
+    scale = 1.0 if abs(like) >= 1.0 else 1e-3 if abs(like) >= 1e-3 else 1e-6
+    return f"[{figures(low / scale)}, {figures(high / scale)}]"
+
+
+def size(value: int | None) -> str:
+    """`1.2 GB`, by thousands."""
+    if value is None:
+        return "–"
+    amount = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{figures(amount)} {unit}"
+        amount /= 1000
+    raise AssertionError("unreachable")
+
+
+def rate(value: float | None, of: str) -> str:
+    """`98.2 GFLOP/s`, `1.20 TB/s`."""
+    if value is None:
+        return "–"
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale or prefix == "M":
+            return f"{figures(value / scale)} {prefix}{of}/s"
+    raise AssertionError("unreachable")
+
+
+def times(value: float | None) -> str:
+    """A ratio: `1.00×`."""
+    return "–" if value is None else f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def figures(value: float) -> str:
+    """Three figures, no exponent, thousands marked."""
+    magnitude = abs(value)
+    if magnitude >= 100:
+        return f"{value:,.0f}"
+    if magnitude >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
+
+
+def precise(value: float | None) -> str:
+    """Six figures and at least four decimals, no exponent: for tables whose numbers are calculated with."""
+    if value is None:
+        return ""
+    decimals = 4 if value == 0 else max(4, 5 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def share(value: float | None) -> str:
+    """A part of 1: `38 %`."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f} %"
+
+
+def duration(value: float) -> str:
+    """`45 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 else f"{round(whole / 60)} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def seconds_interval(value: Interval) -> str:
+    """`184 ms [172, 199]`."""
+    return f"{units.seconds(value.estimate)} {units.span(value.low, value.high, value.estimate)}"
+
+
+def times_interval(value: Interval) -> str:
+    """`1.39 times [1.24, 1.55]`."""
+    return f"{units.figures(value.estimate)} times [{units.figures(value.low)}, {units.figures(value.high)}]"
+
+
+def percent_interval(value: Interval) -> str:
+    """`13.0 % [-20.6, 35.4]`."""
+    low, estimate, high = (units.figures(100 * one) for one in value)
+    return f"{estimate} % [{low}, {high}]"
+
+
+def count_interval(value: Interval) -> str:
+    """`716 [402, 2,574]`; anything below one is the first."""
+    low, estimate, high = (f"{max(1, round(one)):,}" for one in value)
+    return f"{estimate} [{low}, {high}]"
+
+
+def listing(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
