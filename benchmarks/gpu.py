@@ -1,0 +1,37 @@
+"""The published run on a GPU: every PyTorch and JAX system, `ptb-lm` in full and the speech workloads' training.
+
+`python benchmarks/gpu.py FOLDER`; a folder that holds an interrupted run of this is gone on with. Workers
+compile beside each other (`ahead`), each is timed alone.
+"""
+
+import sys
+from pathlib import Path
+
+import rnnbench
+from rnnbench.cli.progress import Progress
+from rnnbench.machine import make_method
+from rnnbench.session import begin_run, continue_run
+
+SYSTEMS = ["pytorch/*", "jax/*"]
+SPEECH = ["ce-short", "ce-long", "bi-ce-long", "bi-ctc-long"]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    with Progress() as progress:
+        if not (folder / "run.json").exists():
+            plan = rnnbench.join_plans(
+                rnnbench.make_plan(SYSTEMS, ["ptb-lm"], device="cuda", precisions=["fp32", "tf32"]),
+                rnnbench.make_plan(SYSTEMS, SPEECH, phases=["train"], device="cuda"),
+            )
+            method = make_method(effort="quick", limit_seconds=60, ahead=12)
+            begin_run(plan, method, folder, progress, command=("benchmarks/gpu.py",))
+        try:
+            continue_run(folder, progress)
+        except KeyboardInterrupt:
+            progress.note(f"interrupted: go on with the same command, all that was done is in {folder}")
+            sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

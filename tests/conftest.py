@@ -1,0 +1,160 @@
+"""What tests share: calling commands, private folders, the sabotage framework, the PyTorch environment, a browser."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from rnnbench.cli.main import main
+from rnnbench.files import cache_folder
+
+SABOTAGE = Path(__file__).parent / "sabotage"
+
+# A shell that puts the tests into the background has them ignore Ctrl-C, and so would the drivers they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: The user's real cache, where the PyTorch environment is made once and shared by all tests and runs.
+REAL_CACHE = cache_folder().parent
+
+
+class Answer:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Runs a command in this process, to its exit."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments):
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["rnnbench", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Answer(ended.value.code, *capsys.readouterr())
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def private_folders(tmp_path, monkeypatch):
+    """Cache, configuration and working folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def sabotage(private_folders, monkeypatch):
+    """The sabotage framework, run by this very interpreter."""
+    from rnnbench.environments.external import use_interpreter
+
+    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(SABOTAGE))
+    # Its honest part is the reference, so its workers must find the driver's package.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
+    use_interpreter("sabotage", Path(sys.executable))
+    return private_folders
+
+
+@pytest.fixture
+def pretend_processor(private_folders, monkeypatch):
+    """Plan as on another kind of machine."""
+    from rnnbench.domain.system import Processor
+
+    def pretend(architecture, *features):
+        for module in ("rnnbench.environments.spec", "rnnbench.plan"):
+            monkeypatch.setattr(f"{module}.this_processor", lambda: Processor(architecture, frozenset(features)))
+
+    return pretend
+
+
+@pytest.fixture
+def environment_of(private_folders, monkeypatch):
+    """A framework's environment from the shared cache, created there when it is missing."""
+    from rnnbench.environments.registry import resolve
+    from rnnbench.environments.spec import parse_spec
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(REAL_CACHE))
+    return lambda framework: resolve(parse_spec(framework), create_missing=True)
+
+
+@pytest.fixture
+def pytorch(environment_of):
+    return environment_of("pytorch")
+
+
+# --- the page of a report, in a real browser ------------------------------------------------------------
+
+
+def write_page(path, **runs):
+    from rnnbench.report.charts.gallery import draw_charts
+    from rnnbench.report.document import Document
+    from rnnbench.report.html import as_html
+
+    document = Document(list(runs), list(runs.values()))
+    path.write_bytes(as_html(document, draw_charts(document, 2, lambda text: None)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium on the PATH: install it to test the page")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def pages(browser, tmp_path_factory):
+    from report_runs import cpu_run, gpu_run, hostile_run
+
+    folder = tmp_path_factory.mktemp("pages")
+    return {
+        "two": write_page(folder / "two.html", cpu=cpu_run(), gpu=gpu_run()),
+        "hostile": write_page(folder / "hostile.html", hostile=hostile_run()),
+    }
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    """Opens a page; at the end of the test nothing may have been said on the console or asked of a network."""
+    said, asked, contexts = [], [], []
+
+    def listen(page):
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda box: (said.append(f"dialog: {box.message}"), box.dismiss()))
+        page.on("request", lambda request: asked.append(request.url))
+
+    def visit(name="two", fragment="", **context):
+        made = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **context})
+        contexts.append(made)
+        page = made.new_page()
+        page.set_default_timeout(10_000)
+        listen(page)
+        page.goto(f"{pages[name].as_uri()}{fragment}")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -1,0 +1,81 @@
+"""What the frameworks' tests share: naming verdicts, jobs like the driver's, snippets run by the environment."""
+
+import json
+import os
+import subprocess
+
+import msgspec
+
+import rnnbench
+from made_up import make_subject
+from rnnbench.domain.catalog import parse_workload
+from rnnbench.environments.environment import child_variables
+from rnnbench.files import worker_package
+from rnnbench.launch.job import make_job
+from rnnbench.machine import make_method
+from rnnbench.manifests import manifests
+from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+
+#: Tiny, yet with everything a network here can have: embedding and head bias; two directions and lengths.
+LANGUAGE = "ptb-lm[batch=3,embedding=5,hidden=4,layers=2,steps=4,vocabulary=11]"
+SPEECH = "bi-ctc-long[batch=3,classes=6,features=5,hidden=4,labels=2,layers=2,steps=8]"
+
+#: What every snippet begins with: the worker's own first steps, up to the framework it has imported.
+PRELUDE = """
+import json, os, sys
+job = json.load(sys.stdin)
+from rnnbench_worker.confine import confine
+confine(job)
+from rnnbench_worker.loading import load_framework, load_inputs
+framework = load_framework(job["folder"], job["framework"])
+"""
+
+
+def verdicts(plan, **method):
+    """(system, workload, phase) -> verification, each computed afresh and none left out."""
+    session = rnnbench.verify_plan(plan, use_cache=False, threads=1, **method)
+    found = {
+        (one.case.system, one.case.workload.partition("[")[0], one.case.phase): one for one in session.verifications
+    }
+    assert len(found) == len(plan.cases), "some case has no verdict"
+    return found
+
+
+def not_verified(found):
+    """A readable line for each case that is not right; empty when all are."""
+    return [
+        f"{system} on {workload}, {phase}: {one.verdict}, {one.reason}"
+        for (system, workload, phase), one in found.items()
+        if one.verdict != "verified"
+    ]
+
+
+def job_for(system, workload, place, *, precision="fp32", phase="forward", **method):
+    """The job the driver would give a worker, with its inputs written to `place`."""
+    plan = rnnbench.make_plan([system], [workload], phases=[phase], device="cpu")
+    shape = parse_workload(workload)
+    inputs = place / "inputs.npz"
+    write_inputs(inputs, make_parameters(shape), make_batches(shape, 3))
+    case = msgspec.structs.replace(plan.cases[0], precision=precision)
+    measured = make_method(**method)
+    manifest = manifests()[case.framework]
+    subject = make_subject(case, workload=shape, system=plan.systems[system], manifest=manifest)
+    return make_job("measure", subject, measured, str(inputs))
+
+
+def run_snippet(environment, job, snippet):
+    """Run Python in the environment as a worker is run; what the snippet calls `answer` comes back."""
+    place = os.path.dirname(job["inputs"])
+    link = os.path.join(place, "rnnbench_worker")
+    if not os.path.islink(link):
+        os.symlink(worker_package().resolve(), link)
+    ended = subprocess.run(
+        [environment.python, "-c", f"{PRELUDE}\n{snippet}\nprint(json.dumps(answer))"],
+        input=msgspec.json.encode(job),
+        capture_output=True,
+        env={**child_variables(), "PYTHONPATH": place},
+        cwd=place,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    return json.loads(ended.stdout.splitlines()[-1])

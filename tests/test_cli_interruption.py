@@ -1,0 +1,214 @@
+"""Interrupted in the middle of a measurement: what is finished is kept, no worker stays, and the run goes on later."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rnnbench
+from made_up import write_framework
+from rnnbench.environments.external import use_interpreter
+from rnnbench.launch.schedule import shuffled
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for workers in /proc")
+
+# One system ends at once; the other says that it has been reached, and goes on when the file is taken away.
+CODE = """
+import os, time
+from rnnbench_worker.program import Program
+
+PLACE = os.path.dirname(__file__)
+
+
+def describe(job):
+    return {"versions": {}, "device": "cpu", "device_name": "", "threads": None}
+
+
+def build(job, parameters):
+    return Held() if job["execution"] == "held" else Quick()
+
+
+class Quick(Program):
+    def feed(self, staged):
+        pass
+
+    def forward(self, fed):
+        pass
+
+    def parameter_count(self):
+        return 0
+
+
+class Held(Quick):
+    def feed(self, staged):
+        hold = os.path.join(PLACE, "hold")
+        if os.path.exists(hold):
+            with open(os.path.join(PLACE, "reached.part"), "w") as file:
+                file.write(str(os.getpid()))
+            os.rename(os.path.join(PLACE, "reached.part"), os.path.join(PLACE, "reached"))
+        while os.path.exists(hold):
+            time.sleep(0.1)
+"""
+
+CASES = ("holdup/packed/*", "-w", "ce-short[batch=3,hidden=4,steps=4]", "--device", "cpu", "--phase", "forward")
+
+
+class Holdup:
+    """The framework's folder, and drivers of it in processes of their own."""
+
+    def __init__(self, folder):
+        self.folder = write_framework(folder, ("quick", "held"), CODE)
+        (folder / "hold").touch()
+        self.started = []
+
+    def start(self, *arguments):
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "rnnbench", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.started.append(driver)
+        return driver
+
+    def reached(self):
+        """Wait until the held worker is in the middle of its measurement; its process."""
+        wait_until((self.folder / "reached").exists)
+        return int((self.folder / "reached").read_text())
+
+    def release(self):
+        (self.folder / "hold").unlink(missing_ok=True)
+
+    def seed(self):
+        """A seed with which the quick system goes first."""
+        cases = rnnbench.make_plan([CASES[0]], [CASES[2]], device="cpu", phases=["forward"]).cases
+        return str(next(seed for seed in range(99) if shuffled(cases, seed, 0)[0].system == "holdup/packed/quick"))
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def is_gone(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.fixture
+def holdup(private_folders, monkeypatch):
+
+    made = Holdup(private_folders / "holdup")
+    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(made.folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
+    use_interpreter("holdup", Path(sys.executable))
+    yield made
+    made.release()
+    for driver in made.started:
+        if driver.poll() is None:
+            driver.kill()
+        driver.communicate()
+
+
+def begin(holdup):
+    """A run whose quick case is done and whose held case is being measured."""
+    options = ("--no-verify", "--protocol", "2019", "--launches", "1", "--effort", "quick", "--seed", holdup.seed())
+    driver = holdup.start("run", *CASES, *options, "--out", "run")
+    return driver, holdup.reached()
+
+
+def rows():
+    return {row.execution: row for row in rnnbench.load_run("run").rows}
+
+
+def finish(holdup):
+    """Go on with the run, now that nothing holds it up."""
+    holdup.release()
+    kept = Path("run/launches.jsonl").read_text()
+    resumed = holdup.start("run", "--resume", "run")
+    _, said = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, said
+    assert "timing: 1 launches" in said
+    assert Path("run/launches.jsonl").read_text().startswith(kept)
+    assert {name: row.launches for name, row in rows().items()} == {"quick": 1, "held": 1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_saved_says_how_to_go_on_and_does(holdup, number):
+    driver, worker = begin(holdup)
+    driver.send_signal(number)
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "rnnbench run --resume run" in said
+    assert "Traceback" not in said
+    assert is_gone(worker)
+    assert rows()["quick"].batches == 50
+    assert rows()["held"].reason == "not measured yet"
+    finish(holdup)
+
+
+def test_a_driver_killed_outright_takes_its_worker_along_and_the_run_goes_on(holdup):
+    driver, worker = begin(holdup)
+    assert not is_gone(worker)
+    driver.kill()
+    driver.communicate(timeout=60)
+    wait_until(lambda: is_gone(worker))
+    assert rows()["quick"].batches == 50
+    finish(holdup)
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_a_run_that_goes_on_is_left_alone_by_others(holdup, command):
+    """Two drivers of one run would do everything twice, and disturb each other's times."""
+    driver, _ = begin(holdup)
+    kept = Path("run/launches.jsonl").read_bytes()
+    second = holdup.start(command, "--resume", "run")
+    _, said = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "run is in use: another rnnbench goes on with it" in said
+    assert Path("run/launches.jsonl").read_bytes() == kept
+    holdup.release()
+    driver.communicate(timeout=120)
+    assert driver.returncode == 0
+    assert {name: row.launches for name, row in rows().items()} == {"quick": 1, "held": 1}
+
+
+def test_an_interrupted_verification_ends_with_130_and_leaves_no_worker(holdup):
+    driver = holdup.start("verify", "holdup/packed/held", *CASES[1:])
+    worker = holdup.reached()
+    driver.send_signal(signal.SIGINT)
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "Traceback" not in said
+    assert is_gone(worker)
+
+
+def test_a_hanging_system_can_be_interrupted_too(sabotage):
+    """The sabotage that never ends: it must not outlive its driver either."""
+    arguments = ["sabotage/packed/hang", *CASES[1:], "--no-verify", "--out", "run"]
+    command = [sys.executable, "-m", "rnnbench", "run", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
+        children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
+
+        def workers():
+            return [child for child in children.read_text().split() if is_worker(child)]
+
+        wait_until(workers)
+        (worker,) = workers()
+        driver.send_signal(signal.SIGINT)
+        said = driver.stderr.read()
+    assert driver.returncode == 130
+    assert "--resume run" in said
+    assert is_gone(worker)
+
+
+def is_worker(process):
+    try:
+        return b"rnnbench_worker" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,73 @@
+"""On a GPU: rows right in every precision, fp32 really fp32, the device's clock and the host's in agreement.
+
+Run it where there is one: `pytest tests/test_cuda.py`. Frameworks that have no CUDA environment are skipped.
+"""
+
+import pytest
+
+import rnnbench
+from rnnbench.domain.result import Launch
+from rnnbench.environments.registry import resolve
+from rnnbench.environments.spec import parse_spec
+from rnnbench.errors import UserError
+from rnnbench.machine import find_gpus
+from rnnbench.verify.compare import TOLERANCES
+
+pytestmark = pytest.mark.skipif(not find_gpus(), reason="no CUDA device")
+
+LANGUAGE = "ptb-lm[batch=16,hidden=128,embedding=128]"
+#: One row of each way to a matrix product: the library's, cuDNN's, a compiler's own kernels.
+ROWS = {
+    "pytorch": ["pytorch/fine/eager", "pytorch/packed/script", "pytorch/stack/eager", "pytorch/stack/cudagraph"],
+    "jax": ["jax/fine/jit-scan", "jax/packed/jit-scan", "jax/stack/jit"],
+    "flax": ["flax/cell/jit-scan"],
+    "equinox": ["equinox/cell/jit-scan"],
+    "keras-torch": ["keras-torch/layer/eager"],
+    "keras-jax": ["keras-jax/layer/jit"],
+    # Not Keras on TensorFlow: its Adam is wrong on these words, with or without a GPU (docs/findings.md).
+    "tensorflow": ["tensorflow/packed/graph", "tensorflow/packed/xla-while", "tensorflow/stack/graph"],
+}
+
+
+@pytest.fixture(params=ROWS)
+def rows(request):
+    """The rows of a framework that this machine has for CUDA; nothing is created for it."""
+    try:
+        resolve(parse_spec(request.param, "cuda"), create_missing=False)
+    except UserError as error:
+        pytest.skip(str(error))
+    return ROWS[request.param]
+
+
+def errors(rows, precision):
+    """The largest error of each row's training, and whether it was found right at that precision."""
+    plan = rnnbench.make_plan(rows, ["ptb-lm"], phases=["train"], device="cuda", precisions=[precision])
+    session = rnnbench.verify_plan(plan, use_cache=False)
+    assert len(session.verifications) == len(rows)
+    for one in session.verifications:
+        assert one.verdict == "verified", f"{one.case.system} {precision}: {one.reason}"
+    return {
+        one.case.system: max(figure.error for figure in one.figures if figure.tolerance == TOLERANCES[precision])
+        for one in session.verifications
+    }
+
+
+def test_fp32_is_fp32_and_would_be_found_wrong_with_tf32_on(rows):
+    """TF32 leaves an error that fp32's tolerance does not let pass: a row that had it on could not be verified."""
+    fp32, tf32 = errors(rows, "fp32"), errors(rows, "tf32")
+    for system in rows:
+        assert fp32[system] < TOLERANCES["fp32"] / 10
+        assert tf32[system] > TOLERANCES["fp32"], f"{system}: TF32 left an error of only {tf32[system]:.1e}"
+
+
+def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):
+    plan = rnnbench.make_plan(ROWS["pytorch"], [LANGUAGE], phases=["train"], device="cuda")
+    results = rnnbench.run_plan(plan, tmp_path / "run", effort="quick", verify=False, ahead=2)
+    launches = [record for record in results.contents.records if isinstance(record, Launch)]
+    assert len(launches) == len(ROWS["pytorch"])
+    for launch in launches:
+        assert launch.outcome == "ok", launch.reason
+        assert launch.device_seconds == pytest.approx(launch.seconds, rel=0.01)
+        assert launch.gpu_before.sm_mhz > 0
+        assert launch.gpu_after.temperature_c > 0
+        assert launch.peak_device_bytes > 0

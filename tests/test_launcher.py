@@ -1,0 +1,158 @@
+"""What a launch and a verification make of a worker's events, with workers that say whatever they like."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from made_up import make_case, make_subject
+from rnnbench.domain.case import Method
+from rnnbench.domain.catalog import CATALOG
+from rnnbench.domain.result import GpuState, Sample
+from rnnbench.launch import exclusive, launcher
+from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Warm
+from rnnbench.launch.exclusive import ExclusiveMachine
+from rnnbench.launch.launcher import launch_case
+from rnnbench.launch.listener import Listener
+from rnnbench.launch.worker import BoundedLog, WorkerResult
+from rnnbench.verify import verifier
+from rnnbench.verify.proofs import Proof, small_version
+from rnnbench.verify.verifier import verify_one
+
+CASE = make_case(phase="forward")
+HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
+BUILT = Built(seconds=0.25, parameters=7, device="cpu")
+SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)))
+ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), SAMPLES, Memory(1000, None), Done()]
+
+
+def said(*events):
+    return WorkerResult(events=list(events), outcome="ok", reason="", stage="", seconds=1.0, log=BoundedLog())
+
+
+@pytest.fixture
+def launch(monkeypatch):
+    """A launch by a worker that sends these events, between two probes of the machine."""
+
+    def run(*events, probes=(1.0, 1.0), heard=None):
+        times = iter(probes)
+
+        def run_worker(environment, job, variables, limit, on_event, turn):
+            with turn:
+                for event in events:
+                    on_event(event)
+                return said(*events)
+
+        monkeypatch.setattr(launcher, "run_worker", run_worker)
+        monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
+        return launch_case(
+            make_subject(CASE), Method(), Path("inputs.npz"), 2, 1, heard or Listener(), ExclusiveMachine()
+        )[0]
+
+    return run
+
+
+def test_a_launch_holds_everything_the_worker_said(launch):
+    made = launch(*ALL)
+    assert (made.case, made.round, made.attempt, made.outcome) == (CASE, 2, 1, "ok")
+    assert (made.import_s, made.build_s, made.first_call_s) == (0.5, 0.25, 2.0)
+    assert (made.warm_batches, made.warm_seconds) == (20, 3.0)
+    assert (made.batches, made.seconds) == (10, 1.1)
+    assert (made.peak_host_bytes, made.peak_device_bytes) == (1000, None)
+    assert (made.parameter_count, made.threads, made.versions) == (7, 1, {"toy": "1.0"})
+    assert made.device_name == "a processor"
+
+
+@pytest.mark.parametrize(
+    ("probes", "noisy"),
+    [((1.0, 1.0), False), ((1.0, 1.09), False), ((1.0, 1.11), True), ((1.09, 1.0), False), ((1.11, 1.0), True)],
+)
+def test_a_launch_is_noisy_when_the_machine_was_a_tenth_slower_before_or_after(launch, probes, noisy):
+    made = launch(*ALL, probes=probes)
+    assert made.noisy is noisy
+    assert (made.probe_before_s, made.probe_after_s) == probes
+
+
+@pytest.mark.parametrize(("after", "noisy"), [(1980, False), (1500, True), (None, False)])
+def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy):
+    samples = Samples(
+        (Sample(5, 0.5),), device_seconds=0.49, gpu_before=GpuState(sm_mhz=1980), gpu_after=GpuState(sm_mhz=after)
+    )
+    made = launch(HELLO, BUILT, First(2.0), Warm(20, 3.0), samples, Memory(1000, None), Done())
+    assert made.noisy is noisy
+    assert made.device_seconds == 0.49
+    assert made.gpu_before.sm_mhz == 1980
+
+
+def test_whoever_listens_hears_each_stage(launch):
+    class Ear(Listener):
+        def __init__(self):
+            self.heard = []
+
+        def stage(self, case, stage):
+            self.heard.append(stage)
+
+    ear = Ear()
+    launch(*ALL, heard=ear)
+    assert ear.heard == ["build", "first call", "warm-up", "sampling", "memory", "end", "end"]
+
+
+def test_done_without_samples_is_a_failure(launch):
+    made = launch(HELLO, BUILT, Done())
+    assert (made.outcome, made.reason) == ("failed", "it said it was done, but sent no samples")
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([Hello(import_s=0, versions={}, device="cuda"), *ALL[1:]], "asked for cpu, but it ran on cuda"),
+        ([HELLO, Built(seconds=0, parameters=7, device="cuda"), *ALL[2:]], "asked for cpu, but it ran on cuda"),
+        ([Hello(import_s=0, versions={}, device="cpu", threads=8), *ALL[1:]], "asked for 1 threads, but it has 8"),
+    ],
+)
+def test_a_worker_that_ran_otherwise_than_it_was_told_to_has_failed(launch, events, reason):
+    made = launch(*events)
+    assert (made.outcome, made.reason) == ("failed", reason)
+
+
+def test_a_worker_that_cannot_tell_its_threads_is_believed(launch):
+    assert launch(Hello(import_s=0, versions={}, device="cpu", threads=None), *ALL[1:]).outcome == "ok"
+
+
+@pytest.fixture
+def verify(monkeypatch):
+    """A verification by a worker that sends these events."""
+
+    def run(*events):
+        monkeypatch.setattr(verifier, "run_worker", lambda *given: said(HELLO, BUILT, *events, Done()))
+        proof = Proof((make_subject(CASE, workload=small_version(CATALOG["ce-short"])),))
+        (found,) = verify_one(proof, Method())
+        return found.verdict, found.reason
+
+    return run
+
+
+def test_a_verification_without_arrays_has_failed(verify):
+    assert verify() == ("failed", "it said it was done, but sent no arrays")
+
+
+@pytest.mark.parametrize("kind", ["nothing there", "rubbish", "a torn archive", "objects"])
+def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_else(verify, tmp_path, kind):
+    path = tmp_path / "forward.npz"
+    if kind == "rubbish":
+        path.write_bytes(b"rubbish")
+    elif kind == "a torn archive":
+        np.savez(path, some=np.zeros(1000))
+        path.write_bytes(path.read_bytes()[:500])
+    elif kind == "objects":
+        np.savez(path, **{"logits/0": np.array([{"never": "unpickled"}], dtype=object)})
+    verdict, reason = verify(Arrays("forward", str(path)))
+    assert verdict == "failed"
+    assert reason.startswith("its arrays cannot be read: ")
+
+
+def test_arrays_that_lack_what_was_asked_for_are_wrong(verify, tmp_path):
+    np.savez(tmp_path / "forward.npz", something=np.zeros(3))
+    verdict, reason = verify(Arrays("forward", str(tmp_path / "forward.npz")))
+    assert verdict == "wrong"
+    assert reason.startswith("logits of batch 0: not finite")

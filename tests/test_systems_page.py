@@ -1,0 +1,150 @@
+"""docs/systems.md is what the manifests say, and every system in it is explained."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rnnbench.cli.main import app
+from rnnbench.errors import UserError
+from rnnbench.files import worker_package
+from rnnbench.manifests import manifests, read_manifest
+from rnnbench.plan import select_systems
+from rnnbench.report.systems_page import systems_page
+
+PAGE = Path(__file__).parent.parent / "docs" / "systems.md"
+
+TOY = """
+framework = "toy"
+title = "Toy 2"
+package = "toy-lib|toy-lib-gpu"
+version = "2.0"
+
+[[requirements]]
+versions = ">=2.0"
+python = ">=3.11,<3.14"
+cpu = ["toy-lib=={version}"]
+cuda = ["toy-lib-gpu=={version}"]
+
+[[requirements]]
+versions = "<2.0"
+python = ">=3.8"
+cpu = ["toy-lib=={version}"]
+
+[[system]]
+granularity = "fine"
+execution = "eager"
+description = "The plain one."
+seed = "Toy (2019)"
+headline = true
+
+[[system]]
+granularity = "fine"
+execution = "jit"
+description = "Left | right."
+seed = "none: too new"
+devices = ["cpu"]
+tools = ["g++|clang++"]
+
+[[unsupported]]
+device = "cpu"
+precision = "tf32"
+reason = "no such thing"
+
+[[unsupported]]
+system = "*/jit"
+phase = "train"
+precision = "bf16"
+reason = "it does not learn in bf16"
+
+[[unsupported]]
+system = "*/jit"
+loss = "ctc"
+variable_length = true
+reason = "no CTC"
+
+[[unsupported]]
+system = "*/eager"
+versions = "<2.0"
+reason = "it was slow to come"
+
+[[unsupported]]
+system = "stack/*"
+reason = "nobody has this"
+"""
+
+
+@pytest.fixture
+def built_in():
+    """The frameworks that come with rnnbench, whatever else is installed beside them."""
+    ours = worker_package() / "systems"
+    return {name: manifest for name, manifest in manifests().items() if manifest.path.parent == ours}
+
+
+@pytest.fixture
+def toy(tmp_path):
+    (tmp_path / "manifest.toml").write_text(TOY)
+    manifest = read_manifest(tmp_path)
+    return systems_page(manifest.system, {"toy": manifest})
+
+
+def call(*arguments):
+    answer = CliRunner().invoke(app, ["systems", *arguments])
+    if answer.exception:
+        raise answer.exception
+    return answer.output
+
+
+def test_the_page_is_what_the_manifests_say(built_in):
+    systems = [system for manifest in built_in.values() for system in manifest.system]
+    how = "a manifest has moved on: .venv/bin/rnnbench systems --markdown > docs/systems.md"
+    assert PAGE.read_text(encoding="utf-8") == systems_page(systems, built_in), how
+
+
+def test_the_command_prints_the_page_of_what_is_chosen():
+    chosen = select_systems(("pytorch/cell/*",))
+    assert call("pytorch/cell/*", "--markdown") == systems_page(chosen, manifests())
+    with pytest.raises(UserError, match="two forms of the same"):
+        call("--markdown", "--json")
+
+
+def test_every_system_has_a_sentence_and_says_what_it_is_in_the_seeds(built_in):
+    listed = [one for one in json.loads(call("--json")) if one["framework"] in built_in]
+    assert {one["framework"] for one in listed} == set(built_in)
+    unexplained = [
+        one["name"]
+        for one in listed
+        if not one["description"].endswith(".") or len(one["description"]) < 20 or len(one["seed_label"]) < 5
+    ]
+    assert unexplained == []
+
+
+def test_there_is_the_whole_comparison_of_today(built_in):
+    assert len(built_in) >= 10
+    assert sum(len(manifest.system) for manifest in built_in.values()) >= 55
+
+
+def test_a_section_says_what_its_environment_is_made_of(toy):
+    assert "2 systems over 1 frameworks" in toy
+    assert "| [Toy 2](#toy-2) | `toy-lib` or `toy-lib-gpu` 2.0 | 2 | fine |" in toy
+    assert "- Version 2.0 of `toy-lib` or `toy-lib-gpu`, Python >=3.11, <3.14." in toy
+    assert "- Installs `toy-lib==2.0`; with CUDA `toy-lib-gpu==2.0`." in toy
+    assert "- Other versions: `<2.0`." in toy
+
+
+def test_a_row_offers_what_is_left_when_the_gaps_are_taken_out(toy):
+    # A gap of one workload, or of another version, takes nothing out; it is among the exceptions all the same.
+    everything = "forward, train · cpu: fp32, bf16 · cuda: fp32, tf32, bf16"
+    assert f"| **`toy/fine/eager`** | The plain one. | Toy (2019) | {everything} | 1, 4 |" in toy
+    apart = "forward · cpu: fp32, bf16; train · cpu: fp32; needs g++ or clang++"
+    assert f"| `toy/fine/jit` | Left \\| right. | none: too new | {apart} | 1, 2, 3 |" in toy
+
+
+def test_every_gap_of_a_system_shown_is_there_with_its_reason(toy):
+    assert toy.endswith(
+        "\n1. all, on cpu, in tf32: no such thing.\n"
+        "2. `*/jit`, train, in bf16: it does not learn in bf16.\n"
+        "3. `*/jit`, with the loss ctc, with sequences of different lengths: no CTC.\n"
+        "4. `*/eager`, in versions <2.0: it was slow to come.\n"
+    )

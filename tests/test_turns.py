@@ -1,0 +1,159 @@
+"""Turns: while one worker is timed the others stand still with all they have started, and lose none of their time."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rnnbench
+from rnnbench.domain.result import Launch
+from rnnbench.errors import UserError
+from rnnbench.launch import exclusive as module
+from rnnbench.launch.exclusive import ExclusiveMachine
+from rnnbench.launch.schedule import in_parallel
+from rnnbench.machine import make_method
+from rnnbench_worker.turn import TURN_VARIABLE, wait_for_turn
+
+TINY = "ce-short[batch=3,hidden=4,steps=4]"
+
+#: A worker whose child, in a session of its own like some compilers', counts as fast as it can.
+COUNTING = """
+import subprocess, sys
+child = "import itertools, sys\\nfor n in itertools.count(): open(sys.argv[1], 'w').write(str(n))"
+subprocess.run([sys.executable, "-c", child, sys.argv[1]], start_new_session=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_probe(monkeypatch):
+    monkeypatch.setattr(module, "probe_seconds", lambda: 1.0)
+
+
+@pytest.fixture
+def counting(tmp_path):
+    """Starts a worker that works all the time, and tells how often it has."""
+    started = []
+
+    def start(turn):
+        place = tmp_path / f"{len(started)}"
+        process = subprocess.Popen([sys.executable, "-c", COUNTING, str(place)], start_new_session=True)
+        started.append(process)
+        turn.started(process.pid)
+        until(lambda: place.exists() and place.read_text())
+        return place
+
+    yield start
+    for process in started:
+        for one in (*module._descendants(process.pid), process.pid):
+            os.kill(one, 9)
+        process.wait()
+
+
+def until(true, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def moves(place: Path, seconds=0.3):
+    """Whether the count changes; an empty file is one that is being written."""
+    before = place.stat().st_mtime_ns
+    time.sleep(seconds)
+    return place.stat().st_mtime_ns != before
+
+
+def test_all_others_and_their_children_stand_still_while_one_is_timed(counting):
+    turns = ExclusiveMachine(ahead=2)
+    with turns.next() as busy:
+        place = counting(busy)
+        assert moves(place)
+        with turns.next() as timed:
+            timed.started(os.getpid())
+            timed.warm()
+            time.sleep(0.1)  # a write that had begun may end
+            assert not moves(place)
+            assert busy.stood_still() > 0.3
+            assert timed.stood_still() < 0.3
+        until(lambda: moves(place, 0.05))
+        stood = busy.stood_still()
+        time.sleep(0.05)
+        assert busy.stood_still() == stood  # no longer counted once it goes on
+
+
+def test_one_at_a_time_takes_its_turn_from_the_start_and_waits_for_nothing():
+    turn = ExclusiveMachine().next()
+    with turn:
+        assert turn.descriptor is None
+        assert turn.before == 1.0
+        turn.started(os.getpid())
+        turn.warm()
+    assert turn.after == 1.0
+    assert turn.stood_still() == 0.0
+
+
+def test_a_worker_that_could_not_be_started_keeps_nobody_waiting():
+    turns = ExclusiveMachine(ahead=2)
+    with pytest.raises(OSError, match="no such program"), turns.next():
+        raise OSError("no such program")
+    with turns.next() as another:
+        another.started(os.getpid())
+        another.warm()
+    assert not turns.floor.locked()
+
+
+def test_a_worker_waits_at_its_pipe_until_it_is_told(monkeypatch):
+    reading, writing = os.pipe()
+    monkeypatch.setenv(TURN_VARIABLE, str(reading))
+    os.write(writing, b"!")
+    assert wait_for_turn()
+    monkeypatch.delenv(TURN_VARIABLE)
+    assert not wait_for_turn()
+
+
+def run(systems, **method):
+    plan = rnnbench.make_plan([f"sabotage/packed/{name}" for name in systems], [TINY], device="cpu")
+    quick = {"effort": "quick", "sample_seconds": 0.05, "warm_seconds": 0.05, "verify": False}
+    return rnnbench.run_plan(plan, "run", **quick, **method)
+
+
+def test_a_run_ahead_measures_what_one_by_one_does_and_survives_broken_workers(sabotage):
+    results = run(["honest", "nan", "crash", "hang", "silent-exit"], ahead=4, limit_seconds=6)
+    launches = [record for record in results.contents.records if isinstance(record, Launch)]
+    assert len(launches) == 10
+    assert {launch.concurrent_workers for launch in launches} == {3}
+    outcomes = {row.execution: row.status for row in results.rows}
+    assert outcomes["hang"] == "timeout"
+    assert outcomes["crash"] == outcomes["silent-exit"] == "failed"
+    for launch in launches:
+        if launch.case.system.endswith(("honest", "nan")):
+            assert launch.outcome == "ok", launch.reason
+            assert launch.probe_before_s is not None
+            assert launch.probe_after_s is not None
+
+
+def test_a_fixed_protocol_cannot_be_run_ahead():
+    with pytest.raises(UserError, match="2019"):
+        make_method(protocol="2019", ahead=2)
+
+
+def test_nobody_ahead_is_refused():
+    with pytest.raises(UserError, match="workers at once"):
+        make_method(ahead=0)
+
+
+def test_an_error_in_one_of_several_ends_the_rest_and_is_raised():
+    done = []
+
+    def work(number):
+        if number == 3:
+            raise ValueError("three")
+        time.sleep(0.05)
+        return number
+
+    with pytest.raises(ValueError, match="three"):
+        in_parallel(work, range(100), 2, done.append)
+    assert len(done) < 50

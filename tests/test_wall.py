@@ -1,0 +1,139 @@
+"""The wall between the two packages: the driver imports no framework, the worker nothing that an old Python lacks."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rnnbench
+from rnnbench.files import worker_package
+from rnnbench.manifests import manifests
+
+DRIVER = Path(rnnbench.__file__).parent
+WORKER = worker_package()
+DEPENDENCIES = {"typer", "rich", "msgspec", "numpy", "jinja2", "altair", "vl_convert"}
+
+DRIVER_FILES = sorted(DRIVER.rglob("*.py"))
+WORKER_FILES = sorted(WORKER.rglob("*.py"))
+
+
+def imported(path):
+    """The outermost packages that a file imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.partition(".")[0]
+
+
+def framework_of(path):
+    """The framework whose folder a worker's file lies in, or ""."""
+    parts = path.relative_to(WORKER).parts
+    return parts[1] if parts[0] == "systems" and len(parts) > 2 else ""
+
+
+def own_packages(folder):
+    """What a framework's folder may import besides: what its manifest has installed, or that of those who use it."""
+    users = [one for one in manifests().values() if folder and folder in (one.path.name, *one.uses)]
+    lines = [line for one in users for entry in one.requirements for line in (*entry.cpu, *entry.cuda)]
+    names = {folder, *(one.package for one in users), *(re.match(r"[\w.-]+", line)[0] for line in lines)}
+    return names | {name.partition("-")[0] for name in names}
+
+
+def test_there_is_something_to_look_at():
+    assert len(DRIVER_FILES) > 50
+    assert len(WORKER_FILES) > 10
+    assert {framework_of(path) for path in WORKER_FILES} >= {"", "pytorch"}
+
+
+def test_the_driver_imports_the_standard_library_and_its_dependencies_only():
+    allowed = sys.stdlib_module_names | DEPENDENCIES | {"rnnbench"}
+    foreign = {(path.name, name) for path in DRIVER_FILES for name in imported(path) if name not in allowed}
+    assert foreign == set()
+
+
+def test_the_worker_imports_the_standard_library_numpy_and_in_its_folder_the_framework():
+    allowed = sys.stdlib_module_names | {"numpy", "rnnbench_worker"}
+    for path in WORKER_FILES:
+        assert set(imported(path)) <= allowed | own_packages(framework_of(path)), path
+
+
+def test_the_worker_never_imports_the_driver():
+    assert "rnnbench" not in {name for path in WORKER_FILES for name in imported(path)}
+
+
+EVERYTHING = """
+import importlib, pkgutil, sys
+import rnnbench
+for module in pkgutil.walk_packages(rnnbench.__path__, "rnnbench."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from rnnbench.manifests import manifests
+assert "pytorch" in manifests()
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_importing_all_of_the_driver_leaves_frameworks_and_the_worker_out():
+    answer = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=True)
+    loaded = set(answer.stdout.split())
+    assert loaded >= DEPENDENCIES
+    assert loaded.isdisjoint({"rnnbench_worker", "torch", "tensorflow", "jax", "jaxlib", "keras", "mxnet"})
+
+
+def test_the_command_line_starts_without_what_only_some_commands_need():
+    code = "import sys, rnnbench.cli.main; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(answer.stdout.split()).isdisjoint(
+        {"numpy", "msgspec", "rich", "jinja2", "altair", "vl_convert", "rnnbench.api", "rnnbench.plan"}
+    )
+
+
+@pytest.mark.parametrize("path", WORKER_FILES, ids=lambda path: str(path.relative_to(WORKER)))
+def test_the_worker_is_python_3_6(path):
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+def python_3_6():
+    """A real one, where there is one: it knows best."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = [*sorted(root.glob("versions/3.6*/bin/python3.6")), *filter(None, [shutil.which("python3.6")])]
+    for path in map(str, found):
+        asked = subprocess.run([path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True)
+        if asked.stdout.strip() == "(3, 6)":
+            return path
+    return None
+
+
+COMPILE = "import sys\nfor path in sys.argv[1:]: compile(open(path, encoding='utf-8').read(), path, 'exec')"
+
+
+def test_a_real_python_3_6_compiles_the_worker():
+    python = python_3_6()
+    if python is None:
+        pytest.skip("no Python 3.6 on this machine")
+    answer = subprocess.run([python, "-I", "-c", COMPILE, *map(str, WORKER_FILES)], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_real_python_3_6_runs_the_parts_that_need_nothing_else():
+    """Start it as the driver does: without NumPy it must say so in the protocol, not fall over."""
+    python = python_3_6()
+    if python is None:
+        pytest.skip("no Python 3.6 on this machine")
+    reading, writing = os.pipe()
+    job = '{"mode": "measure", "cpus": [], "memory_bytes": 0, "folder": "/nowhere", "framework": "none"}'
+    try:
+        subprocess.run(
+            [python, "-m", "rnnbench_worker"], input=job, text=True, capture_output=True, pass_fds=[writing],
+            cwd=WORKER.parent, env={"RNNBENCH_CHANNEL": str(writing), "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    with os.fdopen(reading) as channel:
+        assert '"event": "error"' in channel.read()

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
         analyse_runs,
         check_run,
         compare_runs,
+        join_plans,
         load_run,
         make_plan,
         run_plan,
         verify_plan,
         version_history,
     )
-    from rnnbench.plan import join_plans
 
 __all__ = [
     "Results",

@@ -21,6 +21,7 @@ from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
 from rnnbench.machine import make_method
 from rnnbench.plan import Plan, Selection
+from rnnbench.plan import join_plans as join_plans  # part of the API as it is
 from rnnbench.plan import make_plan as plan_selection
 from rnnbench.report.document import Analysis, analyse
 from rnnbench.store import Contents, read_folder

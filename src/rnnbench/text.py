@@ -1,6 +1,7 @@
 """Tables as plain text and as Markdown, and text that no table or page can misread."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 
@@ -71,3 +72,11 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right
         "-" * (width + 1) + ":" if index in right else ":" + "-" * (width + 1) for index, width in enumerate(widths)
     )
     return "\n".join([line(headings), f"|{'|'.join(rules)}|", *map(line, rows)])
+
+
+WIDTH = 110  # of running text in a terminal
+
+
+def wrapped(text: str, first: str, rest: str) -> str:
+    """Lines of running text, with what stands before the first line and before the others."""
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)

@@ -1,0 +1,25 @@
+"""TensorFlow's stack with cuDNN's three operators written out as NVIDIA documents them.
+
+What is left unproved without a GPU is cuDNN itself; the layout, the biases, the lengths, the gradients and the
+updates around it are the system's own.
+"""
+
+import tensorflow as tf
+
+from rnnbench_worker.systems import tensorflow as real
+
+from .operators import StandIn
+
+#: What is wrong with it, by execution.
+FAULTS = {"other-gates": {"gates": "iofg"}, "other-directions": {"backward_first": True}}
+
+describe = real.describe
+
+
+def build(job, parameters):
+    fault = FAULTS.get(job["execution"])
+    stand_in = StandIn(**fault or {})
+    tf.raw_ops.CudnnRNNV3 = stand_in.rnn
+    tf.raw_ops.CudnnRNNCanonicalToParamsV2 = stand_in.to_params
+    tf.raw_ops.CudnnRNNParamsToCanonicalV2 = stand_in.to_canonical
+    return real.build(dict(job, execution="eager") if fault else job, parameters)

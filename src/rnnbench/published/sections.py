@@ -8,9 +8,7 @@ from rnnbench.analysis.row import Row
 from rnnbench.published.audit import audit_table, read_table
 from rnnbench.published.claims import Claim, ClaimComparison, ClaimPart
 from rnnbench.published.rows import TABLES, Published, published_rows
-from rnnbench.report.document import Document
-from rnnbench.report.explanation import _wrapped
-from rnnbench.text import escape_markdown, markdown_code, markdown_table
+from rnnbench.text import escape_markdown, markdown_code, markdown_table, wrapped
 from rnnbench.units import listing
 
 
@@ -29,16 +27,16 @@ class PublishedComparison(NamedTuple):
         return self.published.wall_s / self.measured.wall_s
 
 
-def compare_with_published(document: Document) -> list[PublishedComparison]:
-    """All that was published about the report's workloads at their own sizes, in the order it was printed."""
+def compare_with_published(names: Sequence[str], runs: Sequence[Sequence[Row]]) -> list[PublishedComparison]:
+    """All that was published about these runs' workloads at their own sizes, in the order it was printed."""
     measured: dict[tuple[str, str, str, str], list[tuple[str, Row]]] = {}
-    for name, rows in zip(document.names, document.analysis.rows, strict=True):
+    for name, rows in zip(names, runs, strict=True):
         for row in rows:
             if row.seed_label and row.status == "verified" and row.precision == "fp32":
                 key = (row.workload, row.phase, row.device, row.seed_label.casefold())
                 measured.setdefault(key, []).append((name, row))
     doubtful = _doubtful()
-    groups = {(panel.group.workload, panel.group.phase) for panel in document.panels}
+    groups = {(row.workload, row.phase) for rows in runs for row in rows}
     found: list[PublishedComparison] = []
     for one in published_rows():
         if (one.workload, one.phase) in groups and one.wall_s is not None:
@@ -57,13 +55,13 @@ def _doubtful() -> set[Published]:
     return {rows[one.line.number] for one in audit_table(TABLES[0].name, lines, lines).suspects}
 
 
-def claims_as_markdown(document: Document) -> Iterator[str]:
+def claims_as_markdown(claims: Sequence[Claim]) -> Iterator[str]:
     """The four quick conclusions of 2019, tested here and, beside it, on the tables they were drawn from."""
-    if not document.analysis.claims:
+    if not claims:
         return
     yield "# The Quick Conclusions of 2019"
     yield "Each is tested on this report's numbers and, in brackets, on the tables it was drawn from."
-    for claim in document.analysis.claims:
+    for claim in claims:
         lines = [f"{claim.number}.  {escape_markdown(claim.text)} **{claim.verdict}** ({claim.published_verdict})"]
         lines += [
             f"    -   {escape_markdown(part.statement)} **{part.verdict}** ({part.published_verdict})"
@@ -88,8 +86,7 @@ def claims_as_markdown(document: Document) -> Iterator[str]:
             )
 
 
-def published_as_markdown(document: Document) -> Iterator[str]:
-    found = compare_with_published(document)
+def published_as_markdown(found: Sequence[PublishedComparison]) -> Iterator[str]:
     if not found:
         return
     yield "# Published for the Same Models"
@@ -125,8 +122,8 @@ def published_as_markdown(document: Document) -> Iterator[str]:
 def claims_as_text(claims: Sequence[Claim]) -> str:
     parts = ["Quick conclusions of seed 000 (2019, GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
     for claim in claims:
-        lines = [_wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
-        lines += [_wrapped(f"Not measured or not verified {missing}.", "   ", "   ") for missing in _missing(claim)]
+        lines = [wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
+        lines += [wrapped(f"Not measured or not verified {missing}.", "   ", "   ") for missing in _missing(claim)]
         parts.append("\n".join([*lines, *map(_part, claim.parts)]))
     return "\n\n".join(parts)
 
@@ -147,13 +144,13 @@ def _missing(claim: Claim) -> list[str]:
 
 def _part(part: ClaimPart) -> str:
     """Its figures, measured and published; where nothing is measured the published ones alone."""
-    lines = [_wrapped(f"{part.statement}: {_verdicts(part)}", "   • ", "     ")]
+    lines = [wrapped(f"{part.statement}: {_verdicts(part)}", "   • ", "     ")]
     known = [one for one in part.comparisons if one.measured is not None]
-    lines += [_wrapped(_comparison(one), "       ", "         ") for one in known]
+    lines += [wrapped(_comparison(one), "       ", "         ") for one in known]
     rest = [one for one in part.comparisons if one.measured is None]
     if rest:
         published = ", ".join(units.times(one.published) for one in rest)
-        lines.append(_wrapped(f"not measured: {len(rest)} ratios, 2019 {published}", "       ", "         "))
+        lines.append(wrapped(f"not measured: {len(rest)} ratios, 2019 {published}", "       ", "         "))
     return "\n".join(lines)
 
 

@@ -1,6 +1,5 @@
 """What the numbers of some runs say, as text: sentences, a table for each group, and the seed's conclusions."""
 
-import textwrap
 from collections.abc import Sequence
 
 from rnnbench import units
@@ -10,7 +9,7 @@ from rnnbench.analysis.row import Group, Row, RowId, is_verified, memory_of, row
 from rnnbench.domain.run import Run
 from rnnbench.published.sections import claims_as_text
 from rnnbench.report.document import Analysis, GroupAnalysis
-from rnnbench.text import Column, render_table
+from rnnbench.text import Column, render_table, wrapped
 from rnnbench.units import count_interval, percent_interval
 
 WIDTH = 110
@@ -76,7 +75,7 @@ def _group(one: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
     title = f"{one.group}   (run {one.group.run + 1})" if several else str(one.group)
     lines = [title]
     for statement in one.summary:
-        lines.append(_wrapped(statement.text, "  • ", "    "))
+        lines.append(wrapped(statement.text, "  • ", "    "))
     if one.least is not None:
         lines.append(
             f"  Its work: {units.figures(one.least.flops / 1e9)} GFLOP, {units.size(one.least.bytes)}; at least"
@@ -111,7 +110,3 @@ def _pays(one: BreakEven) -> str:
     if one.batches is not None:
         return f"{count_interval(one.batches)} batches"
     return "never" if one.verdict == "slower" else "no difference seen"
-
-
-def _wrapped(text: str, first: str, rest: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)

@@ -36,7 +36,7 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"seconds": units.seconds, "times": units.times}
     script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
-    published = compare_with_published(document)
+    published = compare_with_published(document.names, document.analysis.rows)
     page = environment.from_string(read_part("template.html")).render(
         title=_title(document),
         version=__version__,
