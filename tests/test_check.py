@@ -6,9 +6,9 @@ import pytest
 
 from made_up import make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.check import CHECKS, check_run, is_fit
+from rnnbench.cli.answers import show_check
 from rnnbench.domain.case import Method
 from rnnbench.domain.result import GpuState
-from rnnbench.report.answers import show_check
 from rnnbench.store import Contents
 
 CASES = [make_case(f"e{number}") for number in range(20)]

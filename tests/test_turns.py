@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rnnbench
@@ -47,8 +48,8 @@ def counting(tmp_path):
 
     yield start
     for process in started:
-        for one in (*module._descendants(process.pid), process.pid):
-            os.kill(one, 9)
+        for one in (*psutil.Process(process.pid).children(recursive=True), process):
+            one.kill()
         process.wait()
 
 
@@ -67,21 +68,21 @@ def moves(place: Path, seconds=0.3):
 
 
 def test_all_others_and_their_children_stand_still_while_one_is_timed(counting):
-    turns = ExclusiveMachine(ahead=2)
-    with turns.next() as busy:
+    machine = ExclusiveMachine(ahead=2)
+    with machine.next() as busy:
         place = counting(busy)
         assert moves(place)
-        with turns.next() as timed:
+        with machine.next() as timed:
             timed.started(os.getpid())
             timed.warm()
             time.sleep(0.1)  # a write that had begun may end
             assert not moves(place)
-            assert busy.stood_still() > 0.3
-            assert timed.stood_still() < 0.3
+            assert busy.suspended_seconds() > 0.3
+            assert timed.suspended_seconds() < 0.3
         until(lambda: moves(place, 0.05))
-        stood = busy.stood_still()
+        stood = busy.suspended_seconds()
         time.sleep(0.05)
-        assert busy.stood_still() == stood  # no longer counted once it goes on
+        assert busy.suspended_seconds() == stood  # no longer counted once it goes on
 
 
 def test_one_at_a_time_takes_its_turn_from_the_start_and_waits_for_nothing():
@@ -92,17 +93,17 @@ def test_one_at_a_time_takes_its_turn_from_the_start_and_waits_for_nothing():
         turn.started(os.getpid())
         turn.warm()
     assert turn.after == 1.0
-    assert turn.stood_still() == 0.0
+    assert turn.suspended_seconds() == 0.0
 
 
 def test_a_worker_that_could_not_be_started_keeps_nobody_waiting():
-    turns = ExclusiveMachine(ahead=2)
-    with pytest.raises(OSError, match="no such program"), turns.next():
+    machine = ExclusiveMachine(ahead=2)
+    with pytest.raises(OSError, match="no such program"), machine.next():
         raise OSError("no such program")
-    with turns.next() as another:
+    with machine.next() as another:
         another.started(os.getpid())
         another.warm()
-    assert not turns.floor.locked()
+    assert not machine.lock.locked()
 
 
 def test_a_worker_waits_at_its_pipe_until_it_is_told(monkeypatch):

@@ -1,4 +1,4 @@
-"""The wall between the two packages: the driver imports no framework, the worker nothing that an old Python lacks."""
+"""The walls: the driver imports no framework, the worker nothing that an old Python lacks, and layers only look down."""
 
 import ast
 import os
@@ -16,7 +16,7 @@ from rnnbench.manifests import manifests
 
 DRIVER = Path(rnnbench.__file__).parent
 WORKER = worker_package()
-DEPENDENCIES = {"typer", "rich", "msgspec", "numpy", "jinja2", "altair", "vl_convert"}
+DEPENDENCIES = {"typer", "rich", "msgspec", "numpy", "packaging", "psutil", "jinja2", "altair", "vl_convert"}
 
 DRIVER_FILES = sorted(DRIVER.rglob("*.py"))
 WORKER_FILES = sorted(WORKER.rglob("*.py"))
@@ -65,6 +65,85 @@ def test_the_worker_imports_the_standard_library_numpy_and_in_its_folder_the_fra
 
 def test_the_worker_never_imports_the_driver():
     assert "rnnbench" not in {name for path in WORKER_FILES for name in imported(path)}
+
+
+#: The driver's modules and packages, bottom to top. Imports only look down: to a lower line, or within a package.
+LAYERS = (
+    ("version", "errors"),
+    ("domain",),
+    ("units", "files", "text"),
+    ("machine", "manifests", "reference", "stats", "published.rows"),
+    ("environments", "store"),
+    ("plan",),
+    ("launch",),
+    ("verify", "profile"),
+    ("graph",),
+    ("session",),
+    ("analysis",),
+    ("published",),
+    ("report",),
+    ("api", "cli"),
+)
+#: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.
+READERS = {"analysis", "published", "report"}
+MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "session"}
+
+
+def layer_of(module):
+    """(its line in LAYERS, its name there), by the longest name that fits."""
+    parts = module.split(".")[1:]
+    for length in range(len(parts), 0, -1):
+        name = ".".join(parts[:length])
+        for number, names in enumerate(LAYERS):
+            if name in names:
+                return number, name
+    raise AssertionError(f"{module} has no layer: add it to LAYERS")
+
+
+def imports_of(module, text):
+    """The modules of the driver that a module's text imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "rnnbench":
+            yield from (f"rnnbench.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rnnbench."):
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("rnnbench."))
+
+
+def upward_imports(module, text):
+    own, name = layer_of(module)
+    for imported_module in imports_of(module, text):
+        other, other_name = layer_of(imported_module)
+        is_down = other < own or other_name == name
+        if not is_down or (name in READERS and other_name in MACHINERY):
+            yield f"{module} imports {imported_module}"
+
+
+def test_layers_only_look_down():
+    modules = {
+        ".".join(path.relative_to(DRIVER.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in DRIVER_FILES
+    }
+    # The package itself only hands on what the API offers, and `__main__` starts the command line.
+    inner = {name: path for name, path in modules.items() if name not in ("rnnbench", "rnnbench.__main__")}
+    found = [line for name, path in inner.items() for line in upward_imports(name, path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("rnnbench.launch.worker", "from rnnbench.session import run"),
+        ("rnnbench.plan", "def late():\n    from rnnbench.launch import worker"),
+        ("rnnbench.domain.case", "import rnnbench.units"),
+        ("rnnbench.stats.intervals", "from rnnbench import manifests"),  # beside it is not below it
+        ("rnnbench.report.html", "from rnnbench.launch.job import make_job"),
+        ("rnnbench.published.rows", "from rnnbench.analysis.row import Row"),
+    ],
+)
+def test_an_import_that_looks_up_or_aside_is_found(module, text):
+    assert len(list(upward_imports(module, text))) == 1
 
 
 EVERYTHING = """

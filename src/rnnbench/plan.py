@@ -1,8 +1,12 @@
-"""From a selection to ordered cases, with a reason for each combination that is left out."""
+"""From a selection to ordered cases, with a reason for each combination that is left out.
+
+First `find_targets` looks at the machine, then `cross` only combines: it starts no interpreter.
+"""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import NamedTuple
 
 import msgspec
@@ -47,8 +51,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     specs: dict[str, EnvironmentSpec]  # by environment id
 
 
-class _Place(NamedTuple):
-    """Where a framework's rows would run."""
+class Target(NamedTuple):
+    """An environment that a framework's rows would run in, whether it is there already or has to be made."""
 
     environment: str
     version: str
@@ -69,45 +73,12 @@ def join_plans(first: Plan, *others: Plan) -> Plan:
 
 
 def make_plan(selection: Selection) -> Plan:
-    """Cross the selection, and sort what can be run from what is declared impossible."""
+    """Find out what this machine has, then cross the selection with it."""
     device = pick_device(selection.device)
     systems = select_systems(selection.systems, headline=selection.headline)
+    targets, specs = find_targets(systems, selection.versions, device)
     workloads = selection.workloads or _default_workloads(selection.headline, device)
-    cases: list[Case] = []
-    left_out: list[LeftOut] = []
-    specs: dict[str, EnvironmentSpec] = {}
-    # To find an environment an interpreter is started: once for each framework, not for each row.
-    places: dict[str, list[_Place]] = {system.framework: [] for system in systems}
-    _require_chosen(selection.versions, places)
-    for framework, there in places.items():
-        for spec in _specs(manifests()[framework], selection.versions, device):
-            environment = find(spec)
-            identifier = environment.id if environment else spec.id
-            if identifier not in specs:  # two spellings of a version are one environment
-                specs[identifier] = spec
-                version = environment.version if environment else spec.version
-                lacking = "" if environment else no_wheels(spec.architectures) or no_interpreter(spec.python)
-                there.append(_Place(identifier, version, lacking))
-    for workload in workloads:
-        for system in systems:
-            manifest = manifests()[system.framework]
-            for place in places[system.framework]:
-                for phase in selection.phases:
-                    for precision in selection.precisions:
-                        case = Case(
-                            workload=workload.name,
-                            system=system.name,
-                            phase=phase,
-                            device=device,
-                            precision=precision,
-                            environment=place.environment,
-                        )
-                        reason = why_not(manifest, system, workload, phase, device, precision, place.version)
-                        reason = reason or place.lacking
-                        if reason:
-                            left_out.append(LeftOut(case=case, reason=reason))
-                        else:
-                            cases.append(case)
+    cases, left_out = cross(systems, workloads, selection.phases, device, selection.precisions, targets)
     return Plan(
         cases=tuple(dict.fromkeys(cases)),
         left_out=tuple(dict.fromkeys(left_out)),
@@ -115,6 +86,58 @@ def make_plan(selection: Selection) -> Plan:
         systems={system.name: system for system in systems},
         specs=specs,
     )
+
+
+def find_targets(
+    systems: Sequence[System], versions: tuple[str, ...], device: Device
+) -> tuple[dict[str, list[Target]], dict[str, EnvironmentSpec]]:
+    """By framework, where its rows would run; and the specs of these environments.
+
+    To look at an environment an interpreter is started: once for each framework, not for each row.
+    """
+    targets: dict[str, list[Target]] = {system.framework: [] for system in systems}
+    specs: dict[str, EnvironmentSpec] = {}
+    _require_chosen(versions, targets)
+    for framework, found in targets.items():
+        for spec in _specs(manifests()[framework], versions, device):
+            environment = find(spec)
+            identifier = environment.id if environment else spec.id
+            if identifier not in specs:  # two spellings of a version are one environment
+                specs[identifier] = spec
+                version = environment.version if environment else spec.version
+                lacking = "" if environment else no_wheels(spec.architectures) or no_interpreter(spec.python)
+                found.append(Target(identifier, version, lacking))
+    return targets, specs
+
+
+def cross(
+    systems: Sequence[System],
+    workloads: Sequence[Workload],
+    phases: Sequence[Phase],
+    device: Device,
+    precisions: Sequence[Precision],
+    targets: Mapping[str, Sequence[Target]],
+) -> tuple[list[Case], list[LeftOut]]:
+    """Every combination, in order: what can be run, and what cannot, with the reason."""
+    cases: list[Case] = []
+    left_out: list[LeftOut] = []
+    for workload, system in product(workloads, systems):
+        for target, phase, precision in product(targets[system.framework], phases, precisions):
+            case = Case(
+                workload=workload.name,
+                system=system.name,
+                phase=phase,
+                device=device,
+                precision=precision,
+                environment=target.environment,
+            )
+            manifest = manifests()[system.framework]
+            reason = why_not(manifest, system, workload, phase, device, precision, target.version) or target.lacking
+            if reason:
+                left_out.append(LeftOut(case=case, reason=reason))
+            else:
+                cases.append(case)
+    return cases, left_out
 
 
 def _default_workloads(headline: bool, device: Device) -> tuple[Workload, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from rnnbench import units
-from rnnbench.stats.intervals import Interval
+from rnnbench.domain.result import Interval
 
 
 def seconds(value: float | None) -> str:

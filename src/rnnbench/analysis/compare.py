@@ -9,9 +9,9 @@ import msgspec
 from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.differences import Difference, DifferenceKind, Differences
 from rnnbench.domain.case import Case, LeftOut
-from rnnbench.domain.result import Launch, Status
+from rnnbench.domain.result import Interval, Launch, Status
 from rnnbench.errors import UserError
-from rnnbench.stats.intervals import Interval, difference_verdict
+from rnnbench.stats.intervals import difference_verdict
 from rnnbench.stats.launch_means import (
     LaunchMean,
     launch_mean,

@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 
 from rnnbench.analysis.row import MeasuredRow, RowId, is_verified, memory_of, over, row_id
-from rnnbench.stats.intervals import Interval, SpeedVerdict, difference_verdict, independent_draws, interval
+from rnnbench.domain.result import Interval
+from rnnbench.stats.intervals import SpeedVerdict, difference_verdict, independent_draws, interval
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
+from packaging.version import Version
 
 from rnnbench.analysis.compare import CaseComparison, ComparisonVerdict, choose_environment, compare_runs
 from rnnbench.analysis.differences import DifferenceKind
@@ -166,7 +167,7 @@ def _with_predecessors(found: dict[tuple[str, ...], list[VersionRow]]) -> Iterat
             yield sorted(entries, key=_age)
 
 
-def _age(entry: VersionRow) -> tuple[int, ...]:
+def _age(entry: VersionRow) -> Version:
     """The sort is stable: of one version in several runs, the run given last is the newest."""
     return version_key(entry.version)
 

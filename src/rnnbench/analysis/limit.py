@@ -9,10 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.domain.result import Limit, Record
+from rnnbench.domain.result import Interval, Limit, Record
 from rnnbench.domain.system import Precision
 from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
-from rnnbench.stats.intervals import Interval
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rnnbench.domain.result import Status
+from rnnbench.domain.result import Interval, Status
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
-from rnnbench.stats.intervals import Floats, Interval, Series, ratio
+from rnnbench.stats.intervals import Floats, Series, ratio
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

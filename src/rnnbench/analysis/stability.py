@@ -10,9 +10,9 @@ import numpy as np
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.rows import make_rows
-from rnnbench.domain.result import Launch
+from rnnbench.domain.result import Interval, Launch
 from rnnbench.domain.run import Run
-from rnnbench.stats.intervals import Interval, SpeedVerdict, difference_verdict
+from rnnbench.stats.intervals import SpeedVerdict, difference_verdict
 from rnnbench.stats.launch_means import interval_around
 from rnnbench.store import Contents
 

@@ -8,7 +8,7 @@ import msgspec
 from rnnbench import units
 from rnnbench.analysis.gap import Best, BreakEven, Gap
 from rnnbench.analysis.row import Row, RowId, is_verified, row_id, short_names
-from rnnbench.stats.intervals import Interval
+from rnnbench.domain.result import Interval
 from rnnbench.units import count_interval, listing, percent_interval, seconds_interval, times_interval
 
 StatementKind = Literal[

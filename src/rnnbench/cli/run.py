@@ -113,7 +113,7 @@ def run(
     )
     plan = make_plan(cases.selection(headline))
     if dry_run:
-        from rnnbench.report.answers import plan_as_json, show_plan
+        from rnnbench.cli.answers import plan_as_json, show_plan
 
         typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return

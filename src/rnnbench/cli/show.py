@@ -58,7 +58,7 @@ def check(
     """
 
     from rnnbench.analysis.check import check_run, is_fit
-    from rnnbench.report.answers import show_check
+    from rnnbench.cli.answers import show_check
     from rnnbench.store import read_folder
 
     findings = check_run(read_folder(run))

@@ -27,10 +27,10 @@ def verify(
       rnnbench verify 'pytorch/*'
       rnnbench verify 'pytorch/packed/*' -w bi-ctc-long --phase train --json
     """
+    from rnnbench.cli.answers import show_verifications, verifications_as_fields
     from rnnbench.cli.progress import Progress
     from rnnbench.machine import make_method
     from rnnbench.plan import make_plan
-    from rnnbench.report.answers import show_verifications, verifications_as_fields
     from rnnbench.verify.verifier import verify_plan
 
     at_least(jobs, 0, "--jobs")

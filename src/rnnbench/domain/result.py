@@ -4,7 +4,7 @@ There are millions of samples in a large run, and nothing here can be part of a 
 collector does not look through them again and again while a run is read.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,14 @@ from rnnbench.domain.system import Device, Precision
 Outcome = Literal["ok", "failed", "timeout"]
 VerificationVerdict = Literal["verified", "wrong", "failed", "timeout"]
 Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
+
+
+class Interval(NamedTuple):
+    """An estimate between the ends of its 95 % confidence interval."""
+
+    low: float
+    estimate: float
+    high: float
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):

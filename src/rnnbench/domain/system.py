@@ -1,10 +1,13 @@
 """Systems and the manifest that declares them: what the driver knows without importing a framework."""
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from rnnbench.domain.workload import Phase, Workload
 
@@ -128,40 +131,24 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return None
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """`2.11.0+cu130` -> (2, 11, 0): enough to order the releases the manifests speak of."""
-    numbers: list[int] = []
-    for part in version.split("+")[0].split("."):
-        digits = ""
-        for character in part:
-            if not character.isdigit():
-                break
-            digits += character
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
+def version_key(version: str) -> Version:
+    """To put versions in order. Of a text that is no version, such as `2.11.0-used`, the release it begins with."""
+    try:
+        return Version(version)
+    except InvalidVersion:
+        release = re.match(r"\d+(\.\d+)*", version)
+        return Version(release[0] if release else "0")
 
 
 def satisfies(version: str, requirement: str) -> bool:
     """Whether a version meets `>=3.10,<3.14`. A bare `==3.6` means any 3.6.x."""
-    met = True
-    for clause in filter(None, (piece.strip() for piece in requirement.split(","))):
-        operator = clause[:2] if clause[:2] in ("==", "!=", ">=", "<=") else clause[:1]
-        wanted = version_key(clause[len(operator) :].strip())
-        actual = version_key(version)
-        size = max(len(wanted), len(actual))
-        left, right = (key + (0,) * (size - len(key)) for key in (actual, wanted))
-        prefix = actual[: len(wanted)] == wanted
-        holds = {
-            "==": prefix,
-            "!=": not prefix,
-            ">=": left >= right,
-            "<=": left <= right,
-            ">": left > right,
-            "<": left < right,
-        }
-        if operator not in holds or not wanted:
-            raise ValueError(f"cannot read the version requirement '{clause}'")
-        met = met and holds[operator]  # to the end: a clause that cannot be read is an error for every version
-    return met
+    clauses = [_read_clause(clause) for clause in map(str.strip, requirement.split(",")) if clause]
+    return SpecifierSet(clauses).contains(version_key(version), prereleases=True)
+
+
+def _read_clause(clause: str) -> Specifier:
+    bare = re.fullmatch(r"[=!]=[^*=]+", clause)
+    try:
+        return Specifier(f"{clause}.*" if bare else clause)
+    except InvalidSpecifier as error:
+        raise ValueError(f"cannot read the version requirement '{clause}'") from error

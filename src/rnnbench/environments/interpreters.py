@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.version import Version
+
 from rnnbench.domain.system import satisfies, version_key
 from rnnbench.environments.environment import child_variables
 from rnnbench.errors import UserError
@@ -53,7 +55,7 @@ def choose_interpreter(requirement: str) -> Interpreter:
     fitting = [each for each in found if satisfies(each.version, requirement)]
     running = Path(sys.executable).resolve()
 
-    def preference(each: Interpreter) -> tuple[bool, tuple[int, ...]]:
+    def preference(each: Interpreter) -> tuple[bool, Version]:
         return each.path == running, version_key(each.version)
 
     for each in sorted(fitting, key=preference, reverse=True):

@@ -1,27 +1,27 @@
-"""Turns: several workers may import and compile at once, but each is timed alone, all others standing still.
+"""Exclusive use of the machine: several workers may import and compile at once, but each is timed alone.
 
-A network that takes a minute to compile is sampled in a second. With one worker at a time the machine
-compiles most of the time, on one core. With `ahead` workers it compiles on several; when one of them is
-warm the others are stopped (SIGSTOP), so that it has the machine to itself, and go on when it has ended.
+A network that takes a minute to compile is sampled in a second. With one worker at a time, the machine compiles most of
+the time, on one core. With `ahead` workers it compiles on several. When one of them is warm, the others are suspended
+(SIGSTOP), so that it has the machine to itself. They resume when it has ended.
 """
 
 import contextlib
 import os
-import signal
 import threading
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from types import TracebackType
 
 import numpy as np
+import psutil
 
 
 class ExclusiveMachine:
-    """Who has the machine to itself. With `ahead` of one every worker has it from its start to its end."""
+    """Which worker has the machine to itself. With `ahead` of one, every worker has it from its start to its end."""
 
     def __init__(self, ahead: int = 1) -> None:
         self.ahead = ahead
-        self.floor = threading.Lock()
+        self.lock = threading.Lock()  # held by the worker that is timed, or by one that is just being started
         self.present: set[Turn] = set()
 
     def next(self) -> "Turn":
@@ -29,103 +29,97 @@ class ExclusiveMachine:
 
 
 class Turn:
-    """One worker's: it begins before the process is started and ends after it is gone."""
+    """One worker's turn: it begins before the process is started and ends after it is gone."""
 
-    def __init__(self, turns: ExclusiveMachine) -> None:
-        self.before: float | None = None  # the probe, when the machine has become ours
+    def __init__(self, machine: ExclusiveMachine) -> None:
+        self.before: float | None = None  # seconds of the probe, once the machine is ours
         self.after: float | None = None
-        self.late = turns.ahead > 1  # taken only when the worker is warm, not when it starts
-        self.descriptor: int | None = None  # of the pipe the worker waits at, to be handed over to it
-        self._grant: int | None = None
-        self._turns = turns
-        self._mine = False
-        self._process = 0
-        self._stopped_since: float | None = None
-        self._stood_still = 0.0
+        self.late = machine.ahead > 1  # the machine is taken only when the worker is warm, not when it starts
+        self.descriptor: int | None = None  # of the pipe the worker waits at, for the worker to inherit
+        self._grant: int | None = None  # the other end of that pipe
+        self._machine = machine
+        self._has_machine = False
+        self._process: psutil.Process | None = None
+        self._suspended_since: float | None = None
+        self._suspended = 0.0
 
     def __enter__(self) -> "Turn":
-        """Before the worker is started: nobody starts one while another is being timed."""
-        self._turns.floor.acquire()
+        """Before the worker is started: no worker starts while another is being timed."""
+        self._machine.lock.acquire()
         if self.late:
             self.descriptor, self._grant = os.pipe()
         else:
-            self._take()
+            self._take_machine()
         return self
 
     def started(self, process: int) -> None:
-        self._process = process
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended already
+            self._process = psutil.Process(process)
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
-        self._turns.present.add(self)
-        if not self._mine:
-            self._turns.floor.release()
+        self._machine.present.add(self)
+        if not self._has_machine:
+            self._machine.lock.release()
 
     def warm(self) -> None:
-        """The worker waits to be sampled: let it go on when the machine is quiet."""
+        """The worker waits to be sampled: let it continue when the machine is quiet."""
         if self._grant is None:
             return
         asked = time.monotonic()
-        self._turns.floor.acquire()
-        for other in self._turns.present - {self}:
-            other.stop()
-        self._take()
-        self._stood_still += time.monotonic() - asked
-        with contextlib.suppress(BrokenPipeError):  # it has died while it waited
+        self._machine.lock.acquire()
+        for other in self._machine.present - {self}:
+            other.suspend()
+        self._take_machine()
+        self._suspended += time.monotonic() - asked
+        with contextlib.suppress(BrokenPipeError):  # it died while it waited
             os.write(self._grant, b"!")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """The worker is gone, if it was ever started."""
-        self._turns.present.discard(self)
+        was_started = self in self._machine.present
+        self._machine.present.discard(self)
         for descriptor in (self.descriptor, self._grant):
             if descriptor is not None:
                 os.close(descriptor)
-        if self._mine:
+        if self._has_machine:
             self.after = probe_seconds()
-            for other in set(self._turns.present):
-                other.go_on()
-        if self._mine or not self._process:  # it holds the floor, or could not be started
-            self._turns.floor.release()
+            for other in set(self._machine.present):
+                other.resume()
+        if self._has_machine or not was_started:  # it holds the lock still
+            self._machine.lock.release()
 
-    def stood_still(self) -> float:
+    def suspended_seconds(self) -> float:
         """Seconds that do not count against the worker's time limit."""
         now = time.monotonic()
-        return self._stood_still + (now - since if (since := self._stopped_since) is not None else 0.0)
+        return self._suspended + (now - since if (since := self._suspended_since) is not None else 0.0)
 
-    def stop(self) -> None:
-        self._stopped_since = time.monotonic()
-        _signal_family(self._process, signal.SIGSTOP)
+    def suspend(self) -> None:
+        self._suspended_since = time.monotonic()
+        for process in self._family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
 
-    def go_on(self) -> None:
-        if (since := self._stopped_since) is not None:
-            self._stood_still += time.monotonic() - since
-            self._stopped_since = None
-            _signal_family(self._process, signal.SIGCONT)
+    def resume(self) -> None:
+        if (since := self._suspended_since) is not None:
+            self._suspended += time.monotonic() - since
+            self._suspended_since = None
+            for process in self._family():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
 
-    def _take(self) -> None:
-        self._mine = True
+    def _family(self) -> Iterator[psutil.Process]:
+        """The worker and all it has started: compilers may have moved to a session of their own."""
+        if self._process is not None:
+            yield self._process
+            with contextlib.suppress(psutil.NoSuchProcess):
+                yield from self._process.children(recursive=True)
+
+    def _take_machine(self) -> None:
+        self._has_machine = True
         self.before = probe_seconds()
-
-
-def _signal_family(process: int, number: signal.Signals) -> None:
-    """A worker and all it has started: compilers may have moved to a session of their own."""
-    for one in (process, *_descendants(process)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one, number)
-
-
-def _descendants(process: int) -> list[int]:
-    found: list[int] = []
-    for listing in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in listing.read_text().split()]
-        except OSError:  # it has ended since
-            continue
-        for child in children:
-            found += [child, *_descendants(child)]
-    return found
 
 
 _SLICES = 60

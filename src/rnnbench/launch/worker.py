@@ -171,7 +171,7 @@ class _Conversation:
         self._channel = channel
         self._on_event = on_event
         self._turn = turn
-        self._stood_still = 0.0
+        self._suspended = 0.0
         self._pending = b""
         self._lines = 0
         self._events: list[Event] = []
@@ -210,7 +210,7 @@ class _Conversation:
 
     def _seconds(self) -> float:
         """How long it has been at work: not while it stood still for another that was timed."""
-        return time.monotonic() - self._start - (self._turn.stood_still() if self._turn else 0.0)
+        return time.monotonic() - self._start - (self._turn.suspended_seconds() if self._turn else 0.0)
 
     def _exited(self) -> bool:
         """Its pipe is closed: give it a moment to go, but do not wait for children that hold its output."""
@@ -244,8 +244,8 @@ class _Conversation:
 
     def _at_work(self, event: Event) -> Event:
         """What an event says of its seconds, without those in which the worker stood still."""
-        stood_still = self._turn.stood_still() if self._turn else 0.0
-        lost, self._stood_still = stood_still - self._stood_still, stood_still
+        suspended = self._turn.suspended_seconds() if self._turn else 0.0
+        lost, self._suspended = suspended - self._suspended, suspended
         if isinstance(event, Hello):
             return msgspec.structs.replace(event, import_s=max(0.0, event.import_s - lost))
         if isinstance(event, Built | First | Warm):

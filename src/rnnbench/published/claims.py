@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from rnnbench.analysis.row import Group, MeasuredRow, RowId, is_verified, row_id
+from rnnbench.domain.result import Interval
 from rnnbench.domain.system import version_key
 from rnnbench.published.conclusions import CONCLUSIONS, Assertion, Quotient, Time
 from rnnbench.published.rows import find_published
-from rnnbench.stats.intervals import Interval, difference_verdict, independent_draws, interval
+from rnnbench.stats.intervals import difference_verdict, independent_draws, interval
 from rnnbench.store import Contents
 
 WORKLOAD = "ptb-lm"

@@ -11,15 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rnnbench.domain.result import Interval
+
 Floats = NDArray[np.float64]
 REPLICATES = 1000
 CONFIDENCE = 0.95
-
-
-class Interval(NamedTuple):
-    low: float
-    estimate: float
-    high: float
 
 
 class Series(NamedTuple):

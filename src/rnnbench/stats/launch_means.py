@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnbench.stats.intervals import Floats, Interval
+from rnnbench.domain.result import Interval
+from rnnbench.stats.intervals import Floats
 
 
 class LaunchMean(NamedTuple):

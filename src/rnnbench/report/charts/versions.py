@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+from packaging.version import Version
 
 from rnnbench import units
 from rnnbench.analysis.history import HistoryLine, HistoryPoint
@@ -144,7 +145,7 @@ def _release(point: HistoryPoint, two: bool) -> str:
     return point.release if two else point.version
 
 
-def _age(one: tuple[HistoryLine, HistoryPoint]) -> tuple[bool, str, tuple[int, ...]]:
+def _age(one: tuple[HistoryLine, HistoryPoint]) -> tuple[bool, str, Version]:
     """A historic framework before the living one."""
     line, point = one
     framework = point.system.partition("/")[0]
