@@ -13,7 +13,7 @@ from rnnbench.graph.layout import GAP, lay_out
 from rnnbench.graph.model import Body, Graph, Taken
 from rnnbench.graph.svg import MOST_NODES, as_svg
 from rnnbench.graph.write import as_dot, as_json, as_table, as_text
-from rnnbench_worker.graph_hlo import hlo_graph
+from rnnbench_worker.shared.xla import hlo_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

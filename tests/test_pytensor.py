@@ -36,7 +36,7 @@ CTC = """
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from rnnbench_systems_pytensor.losses import ctc
+from rnnbench_systems_pytensor.network import ctc
 
 framework.describe(job)
 logits = np.array(job["logits"], np.float32).swapaxes(0, 1)

@@ -15,7 +15,7 @@ from rnnbench.launch import turns as module
 from rnnbench.launch.several import several
 from rnnbench.launch.turns import Turns
 from rnnbench.method import make_method
-from rnnbench_worker.turn import TURN_VARIABLE, wait_for_turn
+from rnnbench_worker.protocol import TURN_VARIABLE, wait_for_turn
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
 
