@@ -17,7 +17,7 @@ def describe(job):
 
 
 def build(job, parameters):
-    return JaxProgram(job, parameters)
+    return KerasJaxProgram(job, parameters)
 
 
 def graphs(job, make):
@@ -30,9 +30,9 @@ def graphs(job, make):
     return traced_graphs(jax.jit(lambda state: function(state, iter([data]))).trace(program._take_state()))
 
 
-class JaxProgram(KerasProgram):
+class KerasJaxProgram(KerasProgram):
     def __init__(self, job, parameters):
-        super(JaxProgram, self).__init__(job, parameters)
+        super(KerasJaxProgram, self).__init__(job, parameters)
         model = self._model
         self._groups = [model.trainable_variables, model.non_trainable_variables]
         if job["phase"] == "train":

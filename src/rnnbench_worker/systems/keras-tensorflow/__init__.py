@@ -23,7 +23,7 @@ def describe(job):
 
 
 def build(job, parameters):
-    return TensorFlowProgram(job, parameters)
+    return KerasTensorFlowProgram(job, parameters)
 
 
 def builds(program):
@@ -50,9 +50,9 @@ def tf_functions_in(function, depth=4):
     return [found for one in inside if callable(one) for found in tf_functions_in(one, depth - 1)]
 
 
-class TensorFlowProgram(KerasProgram):
+class KerasTensorFlowProgram(KerasProgram):
     def __init__(self, job, parameters):
-        super(TensorFlowProgram, self).__init__(job, parameters)
+        super(KerasTensorFlowProgram, self).__init__(job, parameters)
         self._device_string = device_string(job)
 
     @property

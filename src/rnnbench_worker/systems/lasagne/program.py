@@ -137,12 +137,12 @@ class Network(object):
             # Only these arguments: grad_clipping=0 would clip every gradient to zero.
             gates[gate] = lasagne.layers.Gate(W_in=w, W_hid=u, b=b)
         gates["cell"].nonlinearity = lasagne.nonlinearities.tanh
-        made = lasagne.layers.LSTMLayer(
+        lstm = lasagne.layers.LSTMLayer(
             incoming, self._workload["hidden"], peepholes=False, backwards=direction == "bwd", mask_input=mask, **gates
         )
         for name, kind in zip(canonical_names, ("W_in_to_", "W_hid_to_", "b_")):
-            self.shared[name] = [getattr(made, kind + gate) for gate in GATES]
-        return made
+            self.shared[name] = [getattr(lstm, kind + gate) for gate in GATES]
+        return lstm
 
     def logits(self):
         """`[batch × steps, classes]`, or `[batch, classes]`."""
