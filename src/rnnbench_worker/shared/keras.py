@@ -1,6 +1,6 @@
 """Keras 3: the network and the program that all backends share. Each folder keras-… adds what its backend needs.
 
-Keras looks for its device when it is imported, so this module is imported after the backend's settings are made.
+Keras looks for its device when it is imported: a folder whose settings must come first imports this module after them.
 """
 
 from collections import namedtuple
