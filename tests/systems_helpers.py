@@ -24,7 +24,7 @@ SPEECH = "bi-ctc-long[batch=3,classes=6,features=5,hidden=4,labels=2,layers=2,st
 PRELUDE = """
 import json, os, sys
 job = json.load(sys.stdin)
-from rnnbench_worker.confine import confine
+from rnnbench_worker.protocol import confine
 confine(job)
 from rnnbench_worker.loading import load_framework, load_inputs
 framework = load_framework(job["folder"], job["framework"])

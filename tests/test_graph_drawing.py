@@ -12,7 +12,7 @@ from rnnbench.errors import UserError
 from rnnbench.graph.drawing import GAP, MOST_NODES, as_svg, lay_out
 from rnnbench.graph.taking import Graph, InnerGraph, TakenGraphs
 from rnnbench.graph.write import as_dot, as_json, as_table, as_text
-from rnnbench_worker.graph_hlo import hlo_graph
+from rnnbench_worker.shared.xla import hlo_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

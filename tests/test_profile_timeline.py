@@ -6,6 +6,7 @@ import json
 import pytest
 
 from rnnbench_worker.profile import summary
+from rnnbench_worker.shared.xla import device_operation, host_operation, xla_timeline
 from rnnbench_worker.timeline import (
     Operation,
     Timeline,
@@ -16,7 +17,6 @@ from rnnbench_worker.timeline import (
     read_chrome,
     union_seconds,
 )
-from rnnbench_worker.xla_trace import device_operation, host_operation, timeline
 
 
 def test_only_what_calls_nothing_else_counts():
@@ -145,7 +145,7 @@ def test_an_operator_handed_to_other_threads_runs_until_its_mark(tmp_path):
     ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([TRACE[0], *events]))
-    found = leaves(timeline(str(path)).host)
+    found = leaves(xla_timeline(str(path)).host)
     assert [(name, count, round(seconds * 1e6, 1)) for name, count, seconds in by_name(found)] == [
         ("dot", 2, 48 + 40 - 2.5),
         ("tanh", 1, 2.5),

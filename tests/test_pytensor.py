@@ -36,7 +36,7 @@ CTC = """
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from rnnbench_systems_pytensor.losses import ctc
+from rnnbench_systems_pytensor.network import ctc
 
 framework.describe(job)
 logits = np.array(job["logits"], np.float32).swapaxes(0, 1)
@@ -139,7 +139,7 @@ def test_blas_works_with_two_threads_and_denormals_are_kept_when_asked(pytensor,
 def test_what_cannot_be_done_is_declared(pytensor):
     plan = rnnbench.make_plan(["pytensor/*"], [SPEECH], device="cpu", precisions=["bf16"])
     assert plan.cases == ()
-    assert {left.reason for left in plan.left_out} == {"PyTensor has no bf16 among its types"}
+    assert {left.reason for left in plan.left_out} == {"PyTensor has no bf16 type"}
 
 
 def test_jax_is_the_same_one_as_everywhere():

@@ -58,8 +58,7 @@ def test_parameters_come_back_from_every_granularity_to_the_bit(pytorch, tmp_pat
 # Every gate's numbers are its place in the canonical order, and so is the answer.
 PLACES = """
 import torch
-from rnnbench_systems_pytorch.cells import FineCell, FusedCell, PackedCell
-from rnnbench_systems_pytorch.stacks import VendorStack
+from rnnbench_systems_pytorch.stacks import FineCell, FusedCell, PackedCell, VendorStack
 
 def marked(rows):
     return torch.arange(4.0).repeat_interleave(2).expand(rows, 8)
@@ -128,9 +127,8 @@ def test_two_gates_exchanged_are_seen_in_every_granularity(pytorch, tmp_path):
 
 GRADIENTS = """
 import torch
-from rnnbench_systems_pytorch.cells import FusedCell, PackedCell
 from rnnbench_systems_pytorch.network import ReadGradient, ReadValue
-from rnnbench_systems_pytorch.stacks import VendorStack
+from rnnbench_systems_pytorch.stacks import FusedCell, PackedCell, VendorStack
 
 fused = FusedCell(3, 2)
 stack = VendorStack({"input_width": 3, "hidden": 2, "layers": 1, "directions": ["fwd"]})

@@ -1,6 +1,13 @@
 """Which code computed a row: told apart by framework, so that one may change without the others."""
 
-from rnnbench.manifests import describe_tool, manifests, source_hash
+import shutil
+
+import msgspec
+import pytest
+
+from rnnbench.errors import UserError
+from rnnbench.files import worker_package
+from rnnbench.manifests import describe_tool, manifests, source_hash, system_sources
 
 
 def test_every_framework_has_a_hash_of_its_own(sabotage):
@@ -20,3 +27,20 @@ def test_a_hash_changes_with_what_is_written_and_not_with_anything_else(tmp_path
     source_hash.cache_clear()
     assert source_hash(tmp_path) != before
     assert source_hash(tmp_path, pattern="*") == source_hash(pattern="*")  # nothing lies in the folder itself
+
+
+def test_shared_code_counts_for_those_who_use_it_and_for_no_other(tmp_path, monkeypatch):
+    copy = tmp_path / "rnnbench_worker"
+    shutil.copytree(worker_package(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("rnnbench.manifests.worker_package", lambda: copy)
+    before = {name: system_sources(manifest) for name, manifest in manifests().items()}
+    (copy / "shared" / "keras.py").write_text("changed")
+    source_hash.cache_clear()
+    after = {name: system_sources(manifest) for name, manifest in manifests().items()}
+    assert {name for name in before if before[name] != after[name]} == {"keras-jax", "keras-tensorflow", "keras-torch"}
+
+
+def test_what_a_manifest_uses_must_exist():
+    manifest = msgspec.structs.replace(manifests()["jax"], uses=("shared/nothing",))
+    with pytest.raises(UserError, match="shared/nothing"):
+        system_sources(manifest)

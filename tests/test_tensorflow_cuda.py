@@ -49,7 +49,7 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 tf.debugging.set_log_device_placement(True)
-sys.modules[framework.__name__ + ".device"].GPU = "/CPU:1"
+sys.modules[framework.__name__ + ".settings"].GPU = "/CPU:1"
 given, batches = load_inputs(job["inputs"])
 program = framework.build(job, given)
 staged = program.stage(batches[0])

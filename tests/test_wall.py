@@ -1,4 +1,4 @@
-"""The walls: the driver imports no framework, the worker nothing that an old Python lacks, and layers only look down."""
+"""The walls: the driver imports no framework, the worker nothing old Pythons lack, and layers only look down."""
 
 import ast
 import os
@@ -32,8 +32,10 @@ def imported(path):
 
 
 def framework_of(path):
-    """The framework whose folder a worker's file lies in, or ""."""
-    parts = path.relative_to(WORKER).parts
+    """The framework whose folder a worker's file lies in, the module of `shared` that it is, or ""."""
+    parts = path.relative_to(WORKER).with_suffix("").parts
+    if parts[0] == "shared" and parts[1] != "__init__":
+        return f"shared/{parts[1]}"
     return parts[1] if parts[0] == "systems" and len(parts) > 2 else ""
 
 
@@ -43,6 +45,27 @@ def own_packages(folder):
     lines = [line for one in users for entry in one.requirements for line in (*entry.cpu, *entry.cuda)]
     names = {folder, *(one.package for one in users), *(re.match(r"[\w.-]+", line)[0] for line in lines)}
     return names | {name.partition("-")[0] for name in names}
+
+
+def used_by(folder):
+    """What of the worker's `systems` and `shared` the files of a framework, or a shared module, import."""
+    for path in (one for one in WORKER_FILES if framework_of(one) == folder):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                parts = [name.split(".") for name in names if name.startswith("rnnbench_worker.")]
+                yield from (name[2] for name in parts if name[1] == "systems")
+                yield from (f"shared/{name[2]}" for name in parts if name[1] == "shared")
+
+
+def all_used_by(folder):
+    """The same, with what those use in turn."""
+    found, waiting = set(), [folder]
+    while waiting:
+        new = set(used_by(waiting.pop())) - found - {folder}
+        found |= new
+        waiting += new
+    return found
 
 
 def test_there_is_something_to_look_at():
@@ -61,6 +84,19 @@ def test_the_worker_imports_the_standard_library_numpy_and_in_its_folder_the_fra
     allowed = sys.stdlib_module_names | {"numpy", "rnnbench_worker"}
     for path in WORKER_FILES:
         assert set(imported(path)) <= allowed | own_packages(framework_of(path)), path
+
+
+def test_a_folder_of_systems_is_a_framework():
+    folders = {path.name for path in (WORKER / "systems").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {one.path.name for one in manifests().values() if one.path.parent == WORKER / "systems"}
+
+
+def test_a_manifest_names_all_that_its_framework_uses():
+    """A row's source hash covers what its manifest names, no less and no more."""
+    built_in = [one for one in manifests().values() if one.path.parent == WORKER / "systems"]
+    assert {one.framework: set(one.uses) for one in built_in} == {
+        one.framework: all_used_by(one.path.name) for one in built_in
+    }
 
 
 def test_the_worker_never_imports_the_driver():

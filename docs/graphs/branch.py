@@ -1,1 +1,1 @@
-../../src/rnnbench_worker/systems/pytorch/programs/branch.py
+../../src/rnnbench_worker/systems/pytorch/branch.py

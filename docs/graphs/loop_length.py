@@ -1,1 +1,1 @@
-../../src/rnnbench_worker/systems/pytorch/programs/loop_length.py
+../../src/rnnbench_worker/systems/pytorch/loop_length.py

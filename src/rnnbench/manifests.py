@@ -99,13 +99,21 @@ def source_hash(*folders: Path, pattern: str = "**/*") -> str:
 
 
 def system_sources(manifest: Manifest) -> str:
-    """The hash of all that computes a framework's rows: its folder, those it uses, and the worker around them.
+    """The hash of all that computes a framework's rows: its folder, what it uses, and the worker around them.
 
     Not of other frameworks' folders: a row stays comparable when another framework is added or changed.
     """
     worker = worker_package().resolve()
-    used = [worker / "systems" / name for name in manifest.uses]
-    return f"{source_hash(worker, pattern='*')}-{source_hash(manifest.path.resolve(), *used)}"
+    parts = [source_hash(worker, pattern="*"), source_hash(manifest.path.resolve())]
+    for name in manifest.uses:
+        used = worker / name if "/" in name else worker / "systems" / name
+        if used.is_dir():
+            parts.append(source_hash(used))
+        elif used.with_suffix(".py").is_file():
+            parts.append(source_hash(used.parent, pattern=f"{used.name}.py"))
+        else:
+            raise UserError(f"{manifest.framework} uses '{name}', which does not exist", f"looked for {used}")
+    return "-".join(parts)
 
 
 def describe_tool() -> Tool:

@@ -1,12 +1,11 @@
-"""One job, one process: read it, confine ourselves, import the framework, do it, say how it went."""
+"""One job, one process: read the job, confine the process, import the framework, do the work, report the outcome."""
 
 import importlib
 import sys
 import time
 import traceback
 
-from .confine import confine
-from .protocol import open_channel, read_job
+from .protocol import confine, open_channel, read_job
 
 #: The module and the function for each mode. Nothing else is imported: what a worker imports, its row pays for.
 MODES = {
@@ -16,8 +15,8 @@ MODES = {
     "profile": ("profile", "profile"),
     "retrace": ("retrace", "retrace"),
     "graph": ("graph", "take_graphs"),
-    "story": ("graph_story", "tell_story"),
-    "start": ("loading", "nothing"),
+    "story": ("story", "tell_story"),
+    "start": ("loading", "do_nothing"),
 }
 
 
@@ -26,7 +25,7 @@ def main():
     try:
         job = read_job()
         confine(job)
-        # Only now NumPy: the threads it starts inherit the processors they may use.
+        # This imports NumPy, whose threads inherit the processors that they may use.
         from .loading import load_framework
 
         module, function = MODES[job["mode"]]
@@ -40,7 +39,7 @@ def main():
         channel.send("done")
     except KeyboardInterrupt:
         return 130
-    except BaseException as error:  # whatever a framework raises is a result, with its reason
+    except BaseException as error:  # whatever a framework raises is a result with a reason
         channel.send(
             "error",
             type=type(error).__name__,

@@ -1,6 +1,6 @@
 """The clock: blocks of batches, timed from an idle device to an idle device.
 
-Within a block nothing waits for the device, as in a training loop. A block of one batch is latency.
+Within a block nothing waits for the device, as in a training loop. A block of one batch measures latency.
 """
 
 import math
@@ -10,24 +10,24 @@ import numpy as np
 
 MIN_SAMPLES = 5
 MAX_SAMPLES = 400
-BLOCK_SECONDS = 0.1  # long beside the clock's own cost and the wait at its end
-STEADY = 0.05
+BLOCK_SECONDS = 0.1  # long compared with the clock's own cost and the wait at its end
+STEADY = 0.05  # the relative spread of three blocks that counts as steady
 
 
 class Runner(object):
-    """Runs batches of one program in one phase, going round the batches it was given."""
+    """Runs batches of one program in one phase, cycling through the batches it was given."""
 
     def __init__(self, program, phase, staged):
         self._program = program
         self._call = program.call_of(phase)
         self._staged = staged
         self._next = 0
-        #: Seconds of all blocks by the device's own clock, to be compared with the host's; None: it has none.
+        #: Seconds of all blocks by the device's own clock, as a check on the host's; None where it has no clock.
         self.by_device = 0.0
         self._stopwatch = program.stopwatch()
 
     def block(self, batches):
-        """Seconds for so many batches, host-to-device copies and the final wait included."""
+        """Seconds for this many batches, host-to-device copies and the final wait included."""
         feed, call, staged, count = self._program.feed, self._call, self._staged, len(self._staged)
         position = self._next
         self._next = (position + batches) % count
@@ -49,7 +49,7 @@ class Runner(object):
 def warm_up(runner, method, again=False):
     """Run until the time per batch is steady. Returns (batches, seconds, seconds per batch).
 
-    `again`: it was warm before, and waited.
+    `again`: the program was warm before and then waited for its turn.
     """
     if method["protocol"] in FIXED:
         batches = FIXED[method["protocol"]][0]
@@ -69,12 +69,13 @@ def warm_up(runner, method, again=False):
     return batches, seconds, recent[-1]
 
 
-#: Discarded batches, blocks, batches a block: the seeds' own protocols.
+#: Discarded batches, blocks, batches per block: as in Braun's benchmarks (2018, github.com/stefbraun/rnn_benchmarks)
+#: and in the tables of 2019 that compare TensorFlow 2.0 alpha with PyTorch 1.3.
 FIXED = {"2018": (100, 20, 20), "2019": (10, 10, 5)}
 
 
 def sample(runner, method, per_batch):
-    """The measurement: a list of (batches, seconds), one per block."""
+    """The measurement: a list of (batches, seconds), one for each block."""
     latency = method["timing"] == "latency"
     if method["protocol"] in FIXED:
         _, blocks, size = FIXED[method["protocol"]]
@@ -96,19 +97,19 @@ def sample(runner, method, per_batch):
 
 
 def block_size(per_batch):
-    """Batches that fill a block."""
+    """How many batches fill a block."""
     return max(1, int(math.ceil(BLOCK_SECONDS / max(per_batch, 1e-9))))
 
 
 def half_width(values):
-    """Half of the 95 % interval of the mean, as a share of the mean."""
+    """Half of the 95 % confidence interval of the mean, relative to the mean."""
     count = len(values)
     mean = float(np.mean(values))
     return student_95(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count) / mean
 
 
 def student_95(freedom):
-    """The two-sided 95 % point of Student's t, by its expansion about the normal's (freedom 4 and up)."""
+    """The two-sided 95 % quantile of Student's t, by its expansion around the normal one (4 degrees and more)."""
     z = 1.959964
     return (
         z

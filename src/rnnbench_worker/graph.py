@@ -1,4 +1,4 @@
-"""Taking the graph that a system's execution really builds, told as nodes and edges the driver understands."""
+"""The graph that a system's execution really builds, as nodes and edges that the driver understands."""
 
 import json
 import os
@@ -12,22 +12,22 @@ NEVER = "never"
 
 
 class Graph(object):
-    """Nodes in an order in which they can be computed; edges go the way the numbers go."""
+    """Nodes in an order in which they can be computed. An edge goes from a node to one that reads its result."""
 
     def __init__(self, form, built, text="", note=""):
         self.fields = {
             "form": form,
             "built": built,
-            "operators": [],  # of every node
-            "names": [],  # what the framework or the program calls it, or ""
+            "operators": [],  # one for each node
+            "names": [],  # the framework's or the program's name of each node, or ""
             "edges": [],
             "bodies": [],
-            "text": text,  # as the framework itself prints it
+            "text": text,  # the graph as the framework itself prints it
             "note": note,
         }
 
     def node(self, operator, name="", inputs=()):
-        """Its place; inputs are places of others."""
+        """Add a node and return its place; `inputs` are the places of the nodes it reads."""
         place = len(self.fields["operators"])
         self.fields["operators"].append(operator)
         self.fields["names"].append(name)
@@ -38,17 +38,17 @@ class Graph(object):
         self.fields["edges"].append([source, target])
 
     def body(self, place, role, graph):
-        """The graph inside a node: of a loop, a branch, a function called."""
+        """Add the graph inside a node: that of a loop, a branch or a called function."""
         self.fields["bodies"].append({"of": place, "role": role, "graph": graph.fields})
 
 
 def no_graph(note):
-    """Where there is none, the reason is the answer."""
+    """The answer where an execution builds no graph: the note says why."""
     return Graph("none", NEVER, note=note)
 
 
 def take_graphs(job, framework, channel):
-    """Sends where the graphs lie; sends nothing where the framework's folder offers no `graphs`."""
+    """Sends the path of the graphs, or nothing where the framework's folder offers no `graphs`."""
     if not hasattr(framework, "graphs"):
         return
     parameters, batches = load_inputs(job["inputs"])
@@ -59,11 +59,11 @@ def take_graphs(job, framework, channel):
         return program, program.feed(program.stage(batches[0]))
 
     found = framework.graphs(job, make)
-    deliver(job, channel, "graphs", [graph.fields for graph in found])
+    send_as_file(job, channel, "graphs", [graph.fields for graph in found])
 
 
-def deliver(job, channel, name, content):
-    """Through a file: an unrolled network's graph is longer than a line should be."""
+def send_as_file(job, channel, name, content):
+    """Deliver content in a JSON file: the graph of an unrolled network is too long for one line on the pipe."""
     path = os.path.join(job["arrays"], name + ".json")
     with open(path, "w") as file:
         json.dump(content, file)

@@ -1,16 +1,16 @@
-"""The machine's limit as a framework's own operators reach it: matrix products and copies, each at its best.
+"""The machine's limit as a framework's own operators reach it: the best rates of matrix products and copies.
 
-The fastest block of each size is kept: what a machine can do is not made less by what else it had to do.
+The fastest block of each size counts, because other load on the machine does not lower what it can do.
 """
 
 import time
 
-#: Edges of the square matrices: each size is tried while the one before says that it will not take too long.
+#: Widths of the square matrices. A size is tried only if the one before predicts that it will not take too long.
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
-#: Bytes of the array that is copied. Where it fits a cache, that is what the machine has.
+#: Bytes of the array that is copied. Where it fits into a cache, the cache's rate is the machine's.
 COPIES = (2**23, 2**26, 2**28)
 LONGEST = 0.25  # seconds that one product may take
-BLOCKS = 3  # at least
+BLOCKS = 3  # at the least
 BLOCK_SECONDS = 0.03
 SIZE_SECONDS = 0.15
 FLOAT_BYTES = 4
@@ -36,8 +36,8 @@ def measure_limit(job, framework, channel):
 
 
 def fastest(call, sync):
-    """Seconds of one call, in the fastest of a few blocks of calls that wait only at their end."""
-    block(call, sync, 1)  # compiles, if anything does
+    """Seconds per call in the fastest of a few blocks, each of which waits only at its end."""
+    block(call, sync, 1)  # compiles what is to be compiled
     best = block(call, sync, 1)
     calls = max(1, int(BLOCK_SECONDS / max(best, 1e-9)))
     spent, blocks = 0.0, 0
@@ -49,6 +49,7 @@ def fastest(call, sync):
 
 
 def block(call, sync, calls):
+    """Seconds of this many calls and the wait after the last one."""
     handle = None
     start = time.perf_counter()
     for _ in range(calls):

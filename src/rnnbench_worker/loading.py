@@ -1,4 +1,4 @@
-"""Finding what a job names: the framework's folder as a package, and the input arrays."""
+"""Loading what a job names: the framework's folder as a package, the input arrays, and the program built from both."""
 
 import importlib
 import importlib.util
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def load_framework(folder, name):
-    """Import a framework's folder, wherever it lies, so that its modules can import each other."""
+    """Import a framework's folder, wherever it is, as a package whose modules can import each other."""
     package = "rnnbench_systems_" + name.replace("-", "_").replace(".", "_")
     path = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(package, path, submodule_search_locations=[folder])
@@ -35,7 +35,7 @@ def load_inputs(path):
 
 
 def build_program(job, framework, channel):
-    """(program, parameters, batches) of the job; the driver is told how long building took."""
+    """(program, parameters, batches) of the job. Sends `built`, with how long building took."""
     parameters, batches = load_inputs(job["inputs"])
     start = time.perf_counter()
     program = framework.build(job, parameters)
@@ -48,5 +48,5 @@ def build_program(job, framework, channel):
     return program, parameters, batches
 
 
-def nothing(job, framework, channel):
-    """To have been loaded is all that was asked for."""
+def do_nothing(job, framework, channel):
+    """The mode `start` asks for nothing but loading the framework."""

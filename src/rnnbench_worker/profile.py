@@ -1,6 +1,6 @@
-"""One launch under the framework's own profiler: what a batch is made of. Nothing here is ever a sample.
+"""One launch under the framework's own profiler: what a batch consists of. Nothing here is ever used as a sample.
 
-The same program is first timed for a moment without the profiler, for a profiler makes what it watches slower.
+The same program is first timed briefly without the profiler, because a profiler slows down what it watches.
 """
 
 import time
@@ -9,10 +9,10 @@ from .clock import Runner
 from .loading import build_program
 from .timeline import by_name, leaves, union_seconds
 
-WARM_BATCHES = 4  # TorchScript, for one, still compiles in its second and third call
-BATCHES = 2  # under the profiler: an eager step may be 60,000 events
-PLAIN_SECONDS = 1.0
-PLAIN_BLOCKS = 10
+WARM_BATCHES = 4  # TorchScript, for example, still compiles in its second and third call
+BATCHES = 2  # under the profiler: an eager training step may have 60,000 events
+UNPROFILED_SECONDS = 1.0
+UNPROFILED_BLOCKS = 10
 
 
 def profile(job, framework, channel):
@@ -22,31 +22,31 @@ def profile(job, framework, channel):
         channel.send("unprofiled", reason=watch)
         return
     program, _, batches = build_program(job, framework, channel)
-    runner = Watched(program, job["phase"], [program.stage(batch) for batch in batches])
+    runner = HostTimedRunner(program, job["phase"], [program.stage(batch) for batch in batches])
     channel.send("first", seconds=runner.block(1))
     channel.send("warm", batches=WARM_BATCHES, seconds=runner.block(WARM_BATCHES))
-    wall, host = plain_seconds(runner)
+    wall, host = unprofiled_seconds(runner)
     timeline = watch(program, runner.block, job["arrays"])
     channel.send("profiled", **summary(timeline, wall, host, runner.seconds))
 
 
-class Watched(Runner):
-    """Also says how long the host was busy with the last block before it waited for the device."""
+class HostTimedRunner(Runner):
+    """Also measures how long the host was busy with the last block before it waited for the device."""
 
     def __init__(self, program, phase, staged):
-        super(Watched, self).__init__(program, phase, staged)
+        super(HostTimedRunner, self).__init__(program, phase, staged)
         self.seconds, self.issued = 0.0, 0.0
-        self._program = Noting(program)
+        self._program = SyncTimedProgram(program)
 
     def block(self, batches=BATCHES):
         start = time.perf_counter()
-        self.seconds = super(Watched, self).block(batches)
+        self.seconds = super(HostTimedRunner, self).block(batches)
         self.issued = self._program.waited_at - start
         return self.seconds
 
 
-class Noting(object):
-    """A program that notes when it was asked to wait."""
+class SyncTimedProgram(object):
+    """A program that records when it was asked to wait for the device."""
 
     def __init__(self, program):
         self.feed = program.feed
@@ -58,20 +58,20 @@ class Noting(object):
         self._sync(handle)
 
 
-def plain_seconds(runner):
-    """(all, host's part) of one batch in the fastest of a few blocks."""
+def unprofiled_seconds(runner):
+    """(wall seconds, the host's part of them) per batch, in the fastest of a few blocks."""
     found, spent = [], 0.0
-    while not found or (spent < PLAIN_SECONDS and len(found) < PLAIN_BLOCKS):
+    while not found or (spent < UNPROFILED_SECONDS and len(found) < UNPROFILED_BLOCKS):
         spent += runner.block()
         found.append((runner.seconds / BATCHES, runner.issued / BATCHES))
     return min(found)
 
 
 def summary(timeline, wall, host, profiled):
-    """Of one batch each, but for the totals by name, which are of all."""
+    """The event's fields. Seconds are per batch; the totals by name are those of all batches together."""
     operators, kernels = leaves(timeline.host), leaves(timeline.device)
     count = timeline.batches
-    wall = min(wall, profiled / count)  # a profiler makes nothing faster: the machine was busy with something else
+    wall = min(wall, profiled / count)  # a profiler makes nothing faster, so the machine must have been busy before
     return {
         "batches": count,
         "wall_s": wall,

@@ -1,48 +1,83 @@
-"""The worker's side of the protocol: one JSON job in, JSON lines out on a private pipe.
+"""The worker's side of the protocol: one JSON job in, JSON lines out on a private pipe, and the limits a job sets.
 
-The pipe is a file descriptor of its own, so whatever a framework prints cannot touch it.
+The pipe is a file descriptor of its own, so that a framework's own output cannot disturb it. Nothing here imports
+NumPy: the job's limits must be in force before any library starts its threads.
 """
 
+import ctypes
 import json
 import math
 import os
+import resource
+import signal
 import sys
 
 CHANNEL_VARIABLE = "RNNBENCH_CHANNEL"
+TURN_VARIABLE = "RNNBENCH_TURN"
+_PR_SET_PDEATHSIG = 1
 
 
 class Channel(object):
-    """Sends events to the driver, each as one line."""
+    """Sends events to the driver, one line for each."""
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
 
     def send(self, event, **fields):
         fields["event"] = event
-        line = json.dumps(_plain(fields), allow_nan=False) + "\n"
+        line = json.dumps(_finite_or_null(fields), allow_nan=False) + "\n"
         data = line.encode("utf-8")
         while data:
             data = data[os.write(self._descriptor, data) :]
 
 
-def _plain(value):
-    """JSON has no NaN and no infinity: they travel as null."""
+def _finite_or_null(value):
+    """JSON has neither NaN nor infinity: both are sent as null."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _finite_or_null(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_finite_or_null(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def open_channel():
-    """The pipe the driver handed over; children of this process must not hold it open."""
+    """The pipe that the driver passed to this process; its children must not keep it open."""
     descriptor = int(os.environ[CHANNEL_VARIABLE])
     os.set_inheritable(descriptor, False)
     return Channel(descriptor)
 
 
 def read_job():
-    """The one job, all of standard input."""
+    """The job, which is all of standard input."""
     return json.loads(sys.stdin.read())
+
+
+def confine(job):
+    """Before a framework is imported: pin the process, limit its memory, and let it die with the driver."""
+    if job["cpus"] and hasattr(os, "sched_setaffinity"):
+        # Thread pools take their size from this mask when a framework starts; XLA's follows nothing else.
+        os.sched_setaffinity(0, job["cpus"])
+    if job["memory_bytes"]:
+        # The data segment, not the address space: CUDA reserves far more addresses than it uses.
+        limit = job["memory_bytes"]
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if hard != resource.RLIM_INFINITY:
+            limit = min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+    if sys.platform.startswith("linux"):
+        # A driver that was killed cannot stop its worker: the kernel does it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def wait_for_turn():
+    """Where several workers compile at once, the driver lets them sample one at a time.
+
+    Returns whether there was a turn to wait for: a driver that runs one worker at a time passes no pipe.
+    """
+    descriptor = os.environ.get(TURN_VARIABLE)
+    if descriptor is None:
+        return False
+    os.read(int(descriptor), 1)
+    return True

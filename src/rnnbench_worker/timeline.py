@@ -1,27 +1,29 @@
-"""What a profiler saw, as operations in time; and reading that from a Chrome trace, the one form many can write.
+"""What a profiler recorded, as operations in time; and Chrome traces, a format that many profilers can write.
 
-An operation is a name, the lane (thread or stream) it ran on, and its start and length in seconds. Operations nest:
-what calls others is not counted, only those that call none. They do the work.
+An operation is a name, the lane (thread or stream) it ran on, and its start and length in seconds. Operations nest.
+Only those that call no other are counted, because they do the work.
 """
 
 import gzip
 import json
+import os
 from collections import namedtuple
 
 Operation = namedtuple("Operation", "name lane start seconds")
 
-#: On the host and on the device; `batches` is how many they are of, `file` the trace as a file, if there is one.
+#: The operations on the host and on the device, of how many batches they are, and the path of the trace or "".
 Timeline = namedtuple("Timeline", "host device batches file")
 
 
 def leaves(operations, helpers=frozenset(), whole=frozenset()):
-    """Those that call no other of their lane, but for helpers: who calls only helpers is one operation with them.
+    """The operations that call no other one of their lane.
 
-    So is who has a name in `whole`, whatever it calls.
+    Calls of `helpers` do not count: an operation that calls only helpers is kept, and its helpers are dropped.
+    An operation named in `whole` is kept whatever it calls.
     """
     ordered = sorted(operations, key=lambda one: (one.lane, one.start, -one.seconds))
     callers, calls = [], [False] * len(ordered)
-    within = []  # the operations that have begun and not ended
+    within = []  # the operations that have begun but not ended
     for index, one in enumerate(ordered):
         while within and not encloses(ordered[within[-1]], one):
             within.pop()
@@ -40,11 +42,12 @@ def leaves(operations, helpers=frozenset(), whole=frozenset()):
 
 
 def encloses(outer, inner):
+    """Whether `inner`, which did not begin earlier, began while `outer` ran on the same lane."""
     return outer.lane == inner.lane and inner.start < outer.start + outer.seconds
 
 
 def union_seconds(operations):
-    """How long at least one of them ran, on whatever lane."""
+    """How long at least one of the operations ran, on any lane."""
     total, end = 0.0, float("-inf")
     for one in sorted(operations, key=lambda one: one.start):
         stop = one.start + one.seconds
@@ -55,18 +58,18 @@ def union_seconds(operations):
 
 
 def by_name(operations):
-    """[name, how many, their seconds], the longest first. Those that run together share the time evenly.
+    """[name, count, seconds] for each name, the longest first. Operations that run at the same time share it equally.
 
-    So all their seconds are those in which any of them ran. Some of them may only have waited for a thread: no
-    profiler tells.
+    So the seconds add up to the time in which any operation ran. Some may only have waited for a thread, which no
+    profiler shows.
     """
     operations = list(operations)
     moments = sorted(
-        [(one.start + one.seconds, 0, index) for index, one in enumerate(operations)]  # who ends goes before who begins
+        [(one.start + one.seconds, 0, index) for index, one in enumerate(operations)]  # ends sort before beginnings
         + [(one.start, 1, index) for index, one in enumerate(operations) if one.seconds > 0]
     )
     found = {}
-    share, before, running, began = 0.0, 0.0, 0, {}  # `share`: what one that ran from the beginning would have got
+    share, before, running, began = 0.0, 0.0, 0, {}  # `share`: of an operation that runs from beginning to end
     for moment, begins, index in moments:
         share += (moment - before) / running if running else 0.0
         before = moment
@@ -83,9 +86,9 @@ def by_name(operations):
 
 
 def end_to_end(totals):
-    """Operations from a profiler that has only totals, (name, how many, seconds): one after the other.
+    """Operations one after the other, from a profiler that has only totals: (name, count, seconds).
 
-    Each on a lane of its own: one too short for the clock is not a part of the one that begins at the same time.
+    Each has a lane of its own. On a common lane, one too short for the clock would count as part of the next.
     """
     operations, start = [], 0.0
     for name, count, seconds in totals:
@@ -96,7 +99,7 @@ def end_to_end(totals):
 
 
 def read_chrome(path):
-    """The complete events of a trace, each with the names of its process and thread."""
+    """The complete events (phase "X") of a trace, each with the names of its process and thread."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", errors="replace") as file:
         content = json.load(file)
     events = content["traceEvents"] if isinstance(content, dict) else content
@@ -112,7 +115,15 @@ def read_chrome(path):
             yield event
 
 
+def write_chrome(events, folder):
+    """Events as a file that Perfetto opens. It refuses files with the field `metadata`, which XLA's own traces have."""
+    path = os.path.join(folder, "trace.json.gz")
+    with gzip.open(path, "wt") as file:
+        json.dump({"traceEvents": events}, file)
+    return path
+
+
 def operation(event, name=None):
-    """A trace counts in microseconds."""
+    """An event of a trace, which counts in microseconds, as an operation."""
     lane = "{}/{}".format(event["pid"], event["tid"])
     return Operation(name or event["name"], lane, event["ts"] / 1e6, event.get("dur", 0) / 1e6)

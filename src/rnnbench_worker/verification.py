@@ -1,7 +1,7 @@
-"""Computing what the driver compares with its reference: arrays, no judgement.
+"""Computing the arrays that the driver compares with its reference. Nothing is judged here.
 
-Each phase has a fresh program: what `forward` compiles is not what `train` compiles. Its arrays are
-delivered before the next phase begins, so that a crash there leaves them standing.
+Each phase has a fresh program, because what `forward` compiles is not what `train` compiles. Its arrays are
+delivered before the next phase begins, so that they survive a crash there.
 """
 
 import os
@@ -24,7 +24,7 @@ def verify(job, framework, channel):
 
 
 def forward_arrays(program, staged):
-    """The logits of two batches, so that a result remembered from the first is seen."""
+    """The logits of two batches, so that a result kept from the first one is noticed."""
     arrays = {}
     for index in (0, 1):
         handle = program.forward(program.feed(staged[index]))
@@ -34,7 +34,7 @@ def forward_arrays(program, staged):
 
 
 def train_arrays(program, staged):
-    """Gradients at the start, the loss of each step, and the parameters after all of them."""
+    """Gradients at the start, the loss of each training step, and the parameters after the last one."""
     arrays = {}
     for name, value in program.gradients(program.feed(staged[0])).items():
         arrays["gradient/" + name] = value

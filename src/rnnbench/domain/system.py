@@ -115,7 +115,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     requirements: tuple[Requirements, ...]
     system: tuple[System, ...]
     unsupported: tuple[Unsupported, ...] = ()
-    uses: tuple[str, ...] = ()  # other folders of the worker's `systems` whose modules this one imports
+    uses: tuple[str, ...] = ()  # what of the worker it imports: "jax" (a folder of systems), "shared/keras" (a module)
     variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its own folder
     folder: str = ""  # filled in when read
 

@@ -1,15 +1,18 @@
-"""Equinox: its LSTM cell in JAX's loop, network and program."""
+"""Equinox: its LSTM cell in JAX's loop, network and program. The module itself is what the loop calls weights.
+
+A module is a tree, here of arrays only, so that `jax.jit`, `jax.grad` and Optax can be used instead of Equinox's
+filtered versions of them.
+"""
 
 import equinox
+import jax
+import jax.numpy as jnp
 
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax import graphs
-from rnnbench_worker.systems.jax.builds import builds
-from rnnbench_worker.systems.jax.executions import EXECUTIONS
-from rnnbench_worker.systems.jax.profiling import profiler
-from rnnbench_worker.systems.jax.stacks import LoopStack
-
-from .cell import EquinoxCell
+from rnnbench_worker.systems.jax.inspection import profiler
+from rnnbench_worker.systems.jax.network import LoopStack
+from rnnbench_worker.systems.jax.program import EXECUTIONS, builds
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
@@ -23,3 +26,30 @@ def describe(job):
 def build(job, parameters):
     stack = LoopStack(job["workload"], EquinoxCell(job["precision"]), EXECUTIONS[job["execution"]].loop)
     return base.build_with(job, stack, parameters)
+
+
+class EquinoxCell(object):
+    """equinox.nn.LSTMCell: transposed weights, gates i, f, g, o, one bias; for one sequence, mapped over the batch."""
+
+    def __init__(self, precision):
+        self._bf16 = precision == "bf16"
+
+    def __call__(self, weights, x, state):
+        h, c = state
+        if self._bf16:
+            # At every step, as in JAX's own product, so that gradients are summed in fp32. The cell state c stays in
+            # fp32, and so the new h is fp32 as well.
+            weights, x, h = jax.tree.map(lambda array: array.astype(jnp.bfloat16), (weights, x, h))
+        return jax.vmap(weights)(x, (h, c))
+
+    def from_canonical(self, w, u, b):
+        cell = equinox.nn.LSTMCell(w.shape[0], u.shape[0], key=jax.random.key(0))
+        return equinox.tree_at(weights_of, cell, (w.T, u.T, b))
+
+    def to_canonical(self, weights):
+        w, u, b = weights_of(weights)
+        return [w.T, u.T, b]
+
+
+def weights_of(cell):
+    return cell.weight_ih, cell.weight_hh, cell.bias

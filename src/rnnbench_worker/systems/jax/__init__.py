@@ -1,19 +1,10 @@
-"""JAX: pure functions over a tree of parameters; a stack and an execution make a program of them."""
+"""JAX: pure functions of a tree of parameters; a stack and an execution turn them into a program."""
 
-from .builds import builds
-from .cells import GRANULARITIES
-from .cudnn import CudnnStack
-from .elman import ElmanStep
-from .executions import EXECUTIONS
-from .graph import graphs
-from .limit import rates
-from .network import Network
-from .precision import product_for
-from .profiling import profiler
-from .program import JaxProgram
-from .settings import apply_settings, describe_device
-from .stacks import LoopStack
-from .story import story
+from .inspection import graphs, profiler
+from .network import CELLS, CudnnStack, LoopStack, Network
+from .program import EXECUTIONS, JaxProgram, builds
+from .settings import apply_settings, describe_device, product_for, rates
+from .story import ElmanStep, story
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
@@ -28,11 +19,11 @@ def build(job, parameters):
         return JaxProgram(job, ElmanStep(), EXECUTIONS[job["execution"]].compiled, parameters)
     if job["granularity"] == "stack":
         return build_with(job, CudnnStack(job["workload"]), parameters)
-    cell = GRANULARITIES[job["granularity"]](product_for(job["precision"]))
+    cell = CELLS[job["granularity"]](product_for(job["precision"]))
     return build_with(job, LoopStack(job["workload"], cell, EXECUTIONS[job["execution"]].loop), parameters)
 
 
 def build_with(job, stack, parameters):
-    """Any stack in JAX's network and program, its own or another library's."""
+    """A program of JAX's network with any stack, JAX's own or another library's."""
     network = Network(job["workload"], stack, product_for(job["precision"]))
     return JaxProgram(job, network, EXECUTIONS[job["execution"]].compiled, parameters)

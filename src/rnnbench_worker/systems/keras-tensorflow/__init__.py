@@ -1,24 +1,70 @@
 """Keras on TensorFlow."""
 
-from rnnbench_worker.systems.keras import with_version
-from rnnbench_worker.systems.keras.on_tensorflow import TensorFlowProgram
-from rnnbench_worker.systems.tensorflow.builds import tracings
-from rnnbench_worker.systems.tensorflow.profiling import profiler
-from rnnbench_worker.systems.tensorflow.settings import apply_settings, describe_device
+import tensorflow as tf
 
-from .graph import graphs
+from rnnbench_worker.shared.keras import KerasProgram, add_keras_version
+from rnnbench_worker.systems.tensorflow.inspection import function_graphs, profiler
+from rnnbench_worker.systems.tensorflow.program import tracing_count
+from rnnbench_worker.systems.tensorflow.settings import (
+    apply_settings,
+    describe_device,
+    device_of,
+    device_string,
+    peak_bytes,
+    wait_for_device,
+)
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
     apply_settings(job)
-    return with_version(describe_device(job))
+    return add_keras_version(describe_device(job))
 
 
 def build(job, parameters):
-    return TensorFlowProgram(job, parameters)
+    return KerasTensorFlowProgram(job, parameters)
 
 
 def builds(program):
-    return tracings(program._model.train_function) + tracings(program._model.predict_function)
+    return tracing_count(program._model.train_function) + tracing_count(program._model.predict_function)
+
+
+def graphs(job, make):
+    """TensorFlow's graphs of the tf.function inside the function that `fit` or `predict` calls."""
+    program, fed = make()
+    function, data = program.function_of(job["phase"], fed)
+    if job["execution"].startswith("eager"):
+        return function_graphs(function, ([data],), xla=False)
+    program.call_of(job["phase"])(fed)
+    (traced,) = [one for one in tf_functions_in(function) if one.experimental_get_tracing_count()]
+    return function_graphs(traced, (data,), job["execution"].startswith("xla"))
+
+
+def tf_functions_in(function, depth=4):
+    """Every tf.function in the closure of a Python function, or the function itself if it is one."""
+    if hasattr(function, "experimental_get_tracing_count"):
+        return [function]
+    cells = getattr(function, "__closure__", None) or ()
+    inside = [cell.cell_contents for cell in cells] if depth else []
+    return [found for one in inside if callable(one) for found in tf_functions_in(one, depth - 1)]
+
+
+class KerasTensorFlowProgram(KerasProgram):
+    def __init__(self, job, parameters):
+        super(KerasTensorFlowProgram, self).__init__(job, parameters)
+        self._device_string = device_string(job)
+
+    @property
+    def device(self):
+        return device_of(self._model.trainable_variables[0].value)
+
+    def to_device(self, array):
+        with tf.device(self._device_string):
+            return tf.convert_to_tensor(array)
+
+    def sync(self, handle):
+        wait_for_device(self._device_string)
+
+    def peak_device_bytes(self):
+        return peak_bytes(self._device_string)

@@ -2,28 +2,34 @@
 
 import os
 
-from rnnbench_worker.systems.keras import with_version
-from rnnbench_worker.systems.pytorch.builds import compiled_graphs
-from rnnbench_worker.systems.pytorch.profiling import profiler
+from rnnbench_worker.systems.pytorch.executions import compiled_graph_count
+from rnnbench_worker.systems.pytorch.inspection import profiler, record_graphs
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
-
-from .graph import graphs
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
     apply_settings(job)
-    # Otherwise Keras takes a GPU wherever there is one.
+    # Otherwise Keras takes a GPU wherever there is one. It reads the variable when it is imported.
     os.environ["KERAS_TORCH_DEVICE"] = job["device"]
-    return with_version(describe_device(job))
+    from rnnbench_worker.shared.keras import add_keras_version
+
+    return add_keras_version(describe_device(job))
 
 
 def build(job, parameters):
-    from rnnbench_worker.systems.keras.on_torch import TorchProgram  # imports Keras, which looks at the variable
+    from .program import KerasTorchProgram  # imports Keras
 
-    return TorchProgram(job, parameters)
+    return KerasTorchProgram(job, parameters)
 
 
 def builds(program):
-    return compiled_graphs()
+    return compiled_graph_count()
+
+
+def graphs(job, make):
+    with record_graphs() as recorded:
+        program, fed = make()
+        program.call_of(job["phase"])(fed)
+    return recorded.as_list()

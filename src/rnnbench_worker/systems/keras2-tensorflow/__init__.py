@@ -3,25 +3,25 @@
 import tensorflow as tf
 
 from rnnbench_worker.program import built_once as builds
-from rnnbench_worker.systems.keras2 import with_version
-from rnnbench_worker.systems.tensorflow1.graph import graph_behind
-from rnnbench_worker.systems.tensorflow1.profiling import watch_session
-from rnnbench_worker.systems.tensorflow1.settings import describe_device, make_session
+from rnnbench_worker.systems.tensorflow1.inspection import graph_needed_for, watch_session
+from rnnbench_worker.systems.tensorflow1.program import describe_device, make_session
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
-    description = with_version(describe_device(job))
+    description = describe_device(job)  # before Keras: the first session sets the number of threads
     from keras import backend
 
-    # Keras would make one whose threads across operators are as many as the machine has.
+    from rnnbench_worker.shared.keras2 import add_keras_version
+
+    # In a session of Keras's own, the threads across operators would be as many as the machine has.
     backend.set_session(make_session(job, tf.get_default_graph()))
-    return description
+    return add_keras_version(description)
 
 
 def build(job, parameters):
-    from rnnbench_worker.systems.keras2.program import Keras2Program
+    from rnnbench_worker.shared.keras2 import Keras2Program
 
     return Keras2Program(job, parameters, gate=tf.tuple)
 
@@ -29,7 +29,7 @@ def build(job, parameters):
 def graphs(job, make):
     program, fed = make()
     program.call_of(job["phase"])(fed)
-    return [graph_behind(tf.get_default_graph(), program.function.outputs + [program.function.updates_op])]
+    return [graph_needed_for(tf.get_default_graph(), program.function.outputs + [program.function.updates_op])]
 
 
 def profiler(job):

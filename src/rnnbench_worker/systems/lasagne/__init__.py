@@ -1,21 +1,20 @@
 """Lasagne on Theano."""
 
 from rnnbench_worker.program import built_once as builds
-from rnnbench_worker.systems.theano.inspection import graphs, profiler
-from rnnbench_worker.systems.theano.settings import describe_device
+from rnnbench_worker.shared.theano import describe_device, graphs, profiler
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
 
 def describe(job):
     description = describe_device(job)
-    from .imported import lasagne
+    from .program import lasagne
 
     description["versions"]["lasagne"] = lasagne.__version__
     return description
 
 
 def build(job, parameters):
-    from .program import LasagneProgram  # imports Theano, whose settings come first
+    from .program import LasagneProgram  # imports Theano, after its settings
 
     return LasagneProgram(job, parameters)

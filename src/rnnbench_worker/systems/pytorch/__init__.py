@@ -1,17 +1,12 @@
-"""PyTorch: a stack per granularity, an execution wrapped round any of them."""
+"""PyTorch: a stack for each granularity, and an execution wrapped around any of them."""
 
-from .builds import builds
-from .cudagraph import GraphProgram
-from .elman import build_step
-from .executions import EXECUTIONS, direction_for
-from .graph import graphs
-from .limit import rates
+from .executions import EXECUTIONS, CudaGraphProgram, builds, direction_for
+from .inspection import graphs, profiler
 from .network import Network, assign
-from .profiling import profiler
 from .program import TorchProgram
-from .settings import apply_settings, describe_device
+from .settings import apply_settings, describe_device, rates
 from .stacks import LoopStack, VendorStack
-from .story import story
+from .story import build_step, story
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 
@@ -32,5 +27,5 @@ def build(job, parameters):
     network = Network(workload, stack)
     assign(network, workload, parameters)
     if execution == "cudagraph":
-        return GraphProgram(job, network, EXECUTIONS["eager"])
+        return CudaGraphProgram(job, network, EXECUTIONS["eager"])
     return TorchProgram(job, network, EXECUTIONS[execution])

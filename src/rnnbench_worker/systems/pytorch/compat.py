@@ -1,7 +1,6 @@
-"""What older versions of PyTorch lack, in one home: the rest of the folder is written for 1.0 to today's.
+"""What older versions of PyTorch lack, in one place: the rest of the folder is written for 1.0 to the latest.
 
-Only what can be made up for without changing what is measured. What cannot is declared in the manifest,
-by version.
+Only what can be added without changing what is measured. What cannot is declared in the manifest, by version.
 """
 
 import ctypes
@@ -25,7 +24,7 @@ Identity = getattr(nn, "Identity", Unchanged)
 
 
 class ScaledAdam(torch.optim.Adam):
-    """Before 1.3 epsilon was added to the root before that was corrected; scaled at every step it is as published."""
+    """Before 1.3 epsilon was added before the bias correction; scaled at every step it is the published one."""
 
     def __init__(self, parameters, eps, **options):
         super(ScaledAdam, self).__init__(parameters, eps=eps, **options)
@@ -43,11 +42,11 @@ Adam = torch.optim.Adam if VERSION >= (1, 3) else ScaledAdam
 
 
 def run_packed(lstm, xs, lengths):
-    """All steps of padded sequences, each by its own length; zero beyond its end."""
+    """All steps of padded sequences, each by its own length; zero after its end."""
     if VERSION >= (1, 1):
         packed = pack_padded_sequence(xs, lengths, enforce_sorted=False)
         return pad_packed_sequence(lstm(packed)[0], total_length=xs.size(0))[0]
-    # As later versions do it themselves: longest first, and back again.
+    # As later versions do themselves: sort the longest first, and restore the order afterwards.
     descending, order = torch.sort(lengths, descending=True)
     packed = pack_padded_sequence(xs.index_select(1, order), descending)
     outputs = pad_packed_sequence(lstm(packed)[0], total_length=xs.size(0))[0]
@@ -57,27 +56,27 @@ def run_packed(lstm, xs, lengths):
 def has_mkldnn():
     try:
         from torch.backends import mkldnn
-    except ImportError:  # not before 1.1
+    except ImportError:  # it came in 1.1
         return False
     return mkldnn.is_available()
 
 
 def threads():
-    """As PyTorch has them. 1.0 answers 1 whatever is set; OpenMP, which it leaves the matter to, knows."""
+    """The number of threads. 1.0 always answers 1, so OpenMP is asked, which runs its threads."""
     return torch.get_num_threads() if VERSION >= (1, 3) else ctypes.CDLL(None).omp_get_max_threads()
 
 
 def allow_tf32(wanted):
-    """A mode of 1.7 and later: before, fp32 is fp32."""
+    """TF32 came in 1.7; before, fp32 is always fp32."""
     if VERSION >= (1, 7):
         torch.backends.cuda.matmul.allow_tf32 = wanted
-        torch.backends.cudnn.allow_tf32 = wanted  # on by default: fp32 would not be fp32
+        torch.backends.cudnn.allow_tf32 = wanted  # on by default, so that fp32 would not be fp32
 
 
 def allow_recompiling(times):
-    """How many versions of one code object torch.compile makes before it gives up and runs eagerly."""
-    import torch._dynamo  # which 2.0 does not do by itself
+    """How many versions of one code object torch.compile may make before it gives up and runs eagerly."""
+    import torch._dynamo  # 2.0 does not import it by itself
 
     config = torch._dynamo.config
-    # Named otherwise until 2.6.
+    # Older versions have another name for it.
     setattr(config, "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit", times)

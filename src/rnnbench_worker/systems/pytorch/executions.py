@@ -1,14 +1,17 @@
-"""The executions: each takes the network as written and returns what is called in its place.
+"""The executions: each takes the network as written and returns what is called instead of it.
 
-They are applied at the first call, with that call's inputs, so that the first call's time holds all
-tracing and compiling.
+They are applied at the first call, with that call's inputs, so that the time of the first call includes all tracing
+and compiling. A CUDA graph captures the whole step, so it is a program of its own.
 """
+
+import sys
 
 import torch
 
 from .compat import allow_recompiling
-from .scan import ScanDirection
-from .stacks import Direction
+from .network import ReadGradient, canonical
+from .program import TorchProgram
+from .stacks import Direction, ScanDirection
 
 
 def eager(network, example):
@@ -20,12 +23,12 @@ def script(network, example):
 
 
 def trace(network, example):
-    # check_trace would run it all again to compare: the driver's verification does that better.
+    # check_trace would run everything again and compare, which the driver's verification does better.
     return torch.jit.trace(network, example, check_trace=False)
 
 
 def compile_cell(network, example):
-    """Each cell compiled by itself; the loops around them stay in Python."""
+    """Each cell is compiled by itself; the loops around the cells stay in Python."""
     _allow_many_shapes()
     for layer in network.stack.layers:
         for direction in layer:
@@ -34,14 +37,14 @@ def compile_cell(network, example):
 
 
 def compile_whole(network, example):
-    """fullgraph: a part that silently stayed eager would be another execution under this name."""
+    """With fullgraph, because a part that silently stayed eager would be another execution under this name."""
     _allow_many_shapes()
     return torch.compile(network, fullgraph=True, dynamic=False)
 
 
 def _allow_many_shapes():
-    # The cells share one code object, and each input width is a version of it. Dynamo gives up
-    # (and runs eagerly) after 8 unless told otherwise.
+    # The cells share one code object, which is compiled once for each input width. Without this, Dynamo gives up
+    # after 8 versions and runs eagerly.
     allow_recompiling(64)
 
 
@@ -54,9 +57,114 @@ EXECUTIONS = {
     "compile-scan": compile_whole,
 }
 
-#: Which class runs one layer in one direction; a Python loop unless named here.
+#: The class that runs one layer in one direction; a Python loop for executions that are not named here.
 DIRECTIONS = {"compile-scan": ScanDirection}
 
 
 def direction_for(execution):
     return DIRECTIONS.get(execution, Direction)
+
+
+# --- CUDA graphs --------------------------------------------------------------------------------------
+
+WARM_UP_STEPS = 3
+
+
+class CudaGraphProgram(TorchProgram):
+    """A whole step, captured once and replayed without Python and without launching kernels one by one.
+
+    Inputs are copied into the buffers that the graph was captured with.
+    """
+
+    def __init__(self, job, network, wrap):
+        super(CudaGraphProgram, self).__init__(job, network, wrap)
+        self._buffers = None
+        self._graph = None
+        self._result = None
+
+    def optimiser_options(self):
+        return {"capturable": True}
+
+    def feed(self, staged):
+        if self._buffers is None:
+            self._buffers = super(CudaGraphProgram, self).feed(staged)
+        else:
+            for name, buffer in self._buffers.items():
+                buffer.copy_(staged[name], non_blocking=True)
+        return self._buffers
+
+    def forward(self, fed):
+        return self._replay(super(CudaGraphProgram, self).forward, fed)
+
+    def train(self, fed):
+        return self._replay(super(CudaGraphProgram, self).train, fed)
+
+    def gradients(self, fed):
+        """A replayed training step leaves its gradients in place; what it changed is restored."""
+        if self._graph is None:
+            self._capture(super(CudaGraphProgram, self).train, fed)
+        before = self._snapshot()
+        self._graph.replay()
+        torch.cuda.synchronize()
+        gradients = canonical(self._network, self._workload, ReadGradient())
+        self._restore(before)
+        return gradients
+
+    def _replay(self, step, fed):
+        if self._graph is None:
+            self._capture(step, fed)
+        self._graph.replay()
+        return self._result
+
+    def _capture(self, step, fed):
+        """Warm up on a side stream, as capturing requires, then undo what the warm-up steps changed."""
+        before = self._snapshot()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP_STEPS):
+                step(fed)
+        torch.cuda.current_stream().wait_stream(side)
+        self._optimiser.zero_grad(set_to_none=True)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._result = step(fed)
+        self._restore(before)
+
+    def _snapshot(self):
+        return [parameter.detach().clone() for parameter in self._network.parameters()], [
+            (tensor, tensor.clone()) for tensor in self._optimiser_tensors()
+        ]
+
+    def _restore(self, snapshot):
+        values, moments = snapshot
+        with torch.no_grad():
+            for parameter, value in zip(self._network.parameters(), values):
+                parameter.copy_(value)
+            known = {id(tensor): value for tensor, value in moments}
+            for tensor in self._optimiser_tensors():
+                # A tensor that did not exist before the first step starts from zero.
+                tensor.copy_(known[id(tensor)]) if id(tensor) in known else tensor.zero_()
+        torch.cuda.synchronize()
+
+    def _optimiser_tensors(self):
+        return [value for state in self._optimiser.state.values() for value in state.values() if torch.is_tensor(value)]
+
+
+# --- counting -----------------------------------------------------------------------------------------
+
+
+def builds(program):
+    """Graphs that torch.compile has compiled, or captures of a CUDA graph. TorchScript's executor does not count."""
+    if isinstance(program, CudaGraphProgram):
+        return int(program._graph is not None)
+    if isinstance(program._wrapped, torch.jit.ScriptModule):
+        return None
+    return compiled_graph_count()
+
+
+def compiled_graph_count():
+    """In this process, by Dynamo's own counter. Where nothing is compiled, Dynamo is not even imported."""
+    if "torch._dynamo" not in sys.modules:
+        return 0
+    return sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"]

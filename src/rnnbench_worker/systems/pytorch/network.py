@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rnnbench_worker.canonical import added, averaged, names
+from rnnbench_worker.canonical import join_bias_gradients, join_bias_values, weight_names
 
 from .compat import Identity
 
@@ -51,27 +51,27 @@ def loss_of(workload, logits, batch):
 
 
 def assign(network, workload, parameters):
-    """Set every parameter from canonical arrays."""
+    """Set all parameters from canonical arrays."""
     values = {name: torch.from_numpy(value) for name, value in parameters.items()}
     with torch.no_grad():
         if workload["vocabulary"]:
             network.embedding.weight.copy_(values["embedding"])
         for layer in range(workload["layers"]):
             for index, direction in enumerate(workload["directions"]):
-                network.stack.assign(layer, index, *[values[name] for name in names(layer, direction)])
+                network.stack.assign(layer, index, *[values[name] for name in weight_names(layer, direction)])
         network.head.weight.copy_(values["head.w"].t())
         if workload["head_bias"]:
             network.head.bias.copy_(values["head.b"])
 
 
 def canonical(network, workload, read):
-    """What `read` reads of every parameter, as canonical arrays."""
+    """What `read` reads of each parameter, as canonical arrays."""
     tensors = {}
     if workload["vocabulary"]:
         tensors["embedding"] = read(network.embedding.weight)
     for layer in range(workload["layers"]):
         for index, direction in enumerate(workload["directions"]):
-            tensors.update(zip(names(layer, direction), network.stack.canonical(layer, index, read)))
+            tensors.update(zip(weight_names(layer, direction), network.stack.canonical(layer, index, read)))
     tensors["head.w"] = read(network.head.weight).t()
     if workload["head_bias"]:
         tensors["head.b"] = read(network.head.bias)
@@ -79,20 +79,20 @@ def canonical(network, workload, read):
 
 
 class ReadValue(object):
-    """Reads a parameter's value; two biases that are added count as their sum."""
+    """Reads the value of a parameter; two added biases count as their sum."""
 
     def __call__(self, parameter):
         return parameter.detach().float().cpu().clone()
 
-    join = staticmethod(added)
+    join = staticmethod(join_bias_values)
 
 
 class ReadGradient(object):
-    """Reads a parameter's gradient; two biases that are added each have the gradient of their sum."""
+    """Reads the gradient of a parameter; each of two added biases has the gradient of their sum."""
 
     def __call__(self, parameter):
         if parameter.grad is None:
             return torch.full(parameter.shape, float("nan"))
         return parameter.grad.detach().float().cpu().clone()
 
-    join = staticmethod(averaged)
+    join = staticmethod(join_bias_gradients)

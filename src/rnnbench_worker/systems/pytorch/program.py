@@ -1,21 +1,19 @@
-"""A PyTorch network as a program: feeding, stepping, and reading back what it computed."""
+"""A PyTorch network as a program: feeding, training steps, and reading back what was computed."""
 
 import torch
 
-from rnnbench_worker.batches import steps_first, with_lengths
-from rnnbench_worker.program import Program
-from rnnbench_worker.training import BETA_1, BETA_2, EPSILON, LEARNING_RATE
+from rnnbench_worker.canonical import batch_first, with_lengths
+from rnnbench_worker.program import BETA_1, BETA_2, EPSILON, LEARNING_RATE, Program
 
 from .compat import Adam
-from .events import EventClock
 from .network import ReadGradient, ReadValue, canonical, loss_of
 
-#: Read by the host even on CUDA: packing sequences and the CTC loss want them there.
+#: Read by the host even on CUDA: packing sequences and the CTC loss need them there.
 HOST_ONLY = ("lengths", "target_lengths")
 
 
 class TorchProgram(Program):
-    """Forward and training steps with an execution wrapped round the network."""
+    """Forward and training steps with an execution wrapped around the network."""
 
     def __init__(self, job, network, wrap):
         self._workload = job["workload"]
@@ -44,7 +42,7 @@ class TorchProgram(Program):
     # --- data ---
 
     def stage(self, batch):
-        """As tensors; pinned, so that the copy to the device does not stop the host."""
+        """As tensors; pinned, so that the host does not wait for the copy to the device."""
         completed = with_lengths(batch, self._workload)
         tensors = {name: torch.from_numpy(value) for name, value in completed.items()}
         if self._workload["variable_length"]:
@@ -79,7 +77,7 @@ class TorchProgram(Program):
         arguments = self._arguments(fed)
         if not self._bf16:
             return self._call(arguments)
-        # Mixed precision as its users have it: parameters and optimiser in fp32, products in bf16.
+        # Mixed precision as users apply it: parameters and optimiser in fp32, products in bf16.
         with torch.autocast(self._device.type, dtype=torch.bfloat16, cache_enabled=False):
             return self._call(arguments)
 
@@ -106,7 +104,7 @@ class TorchProgram(Program):
         return float(handle)
 
     def logits(self, handle):
-        return steps_first(handle.detach().float().cpu().numpy())
+        return batch_first(handle.detach().float().cpu().numpy())
 
     def gradients(self, fed):
         self._optimiser.zero_grad()
@@ -121,3 +119,19 @@ class TorchProgram(Program):
 
     def peak_device_bytes(self):
         return torch.cuda.max_memory_reserved() if self._cuda else None
+
+
+class EventClock(object):
+    """CUDA events as a stopwatch: the device's own time of a block, as a check on the host's clock."""
+
+    def __init__(self):
+        self._first, self._last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def start(self):
+        self._first.record()
+
+    def stop(self):
+        self._last.record()
+
+    def seconds(self):
+        return self._first.elapsed_time(self._last) / 1000.0

@@ -1,18 +1,23 @@
-"""The recurrent stack, built once per granularity: loops around a cell, or torch.nn.LSTM.
+"""The recurrent stack, built once for each granularity: loops around a cell, or torch.nn.LSTM.
 
-Every stack is called as `stack(xs, lengths)` with `xs [steps, batch, width]` and returns
-`[steps, batch, hidden × directions]`; steps beyond a sequence's length are zero.
+A stack is called as `stack(xs, lengths)` with `xs [steps, batch, width]` and returns
+`[steps, batch, hidden × directions]`; steps after the end of a sequence are zero. A cell computes one time step,
+called as `h, c = cell(x, (h, c))`.
+
+Both know their own layout of the canonical `w [in,4H]`, `u [H,4H]`, `b [4H]`: `assign` takes canonical arrays,
+`canonical` returns them from what `read` reads of a parameter (its value or its gradient).
 """
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from rnnbench_worker.sequences import within
+from rnnbench_worker.canonical import step_mask
 
-from .cells import GRANULARITIES, assign_transposed, read_transposed
 from .compat import run_packed
+
+# --- stacks -------------------------------------------------------------------------------------------
 
 
 class Direction(nn.Module):
@@ -37,18 +42,18 @@ class Direction(nn.Module):
                 h, c = new_h, new_c
                 outputs.append(h)
             else:
-                # Outside its sequence the state stays; the way back so starts at each one's own end.
+                # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
                 here = mask[t]
                 h = torch.where(here, new_h, h)
                 c = torch.where(here, new_c, c)
                 outputs.append(torch.where(here, h, torch.zeros_like(h)))
         if self.reverse:
-            outputs.reverse()  # a slice with a negative step is beyond older TorchScript
+            outputs.reverse()  # older versions of TorchScript have no slices with a negative step
         return torch.stack(outputs)
 
 
 class LoopStack(nn.Module):
-    """The seeds' order: outer loop over depth, inner loop over time."""
+    """Layers of any cell. The outer loop runs over depth, the inner one over time."""
 
     def __init__(self, workload, granularity, direction=Direction):
         super(LoopStack, self).__init__()
@@ -59,7 +64,7 @@ class LoopStack(nn.Module):
             layers.append(
                 nn.ModuleList(
                     [
-                        direction(GRANULARITIES[granularity](width, hidden), hidden, name == "bwd")
+                        direction(CELLS[granularity](width, hidden), hidden, name == "bwd")
                         for name in workload["directions"]
                     ]
                 )
@@ -70,7 +75,7 @@ class LoopStack(nn.Module):
     def forward(self, xs: Tensor, lengths: Optional[Tensor]) -> Tensor:
         mask: Optional[Tensor] = None
         if lengths is not None:
-            mask = within(torch.arange(xs.size(0), device=lengths.device), lengths)
+            mask = step_mask(torch.arange(xs.size(0), device=lengths.device), lengths)
         for layer in self.layers:
             outputs: List[Tensor] = []
             for direction in layer:
@@ -111,3 +116,121 @@ class VendorStack(nn.Module):
 
     def canonical(self, layer, direction, read):
         return read_transposed(self._own(layer, direction), read)
+
+
+class ScanDirection(nn.Module):
+    """A `Direction` by torch's own scan operator, so that the loop stays a loop in the compiled program."""
+
+    def __init__(self, cell, hidden, reverse):
+        super(ScanDirection, self).__init__()
+        self.cell = cell
+        self.hidden = hidden
+        self.reverse = reverse
+
+    def forward(self, xs, mask):
+        from torch._higher_order_ops.scan import scan  # older versions have none
+
+        zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
+
+        # What the backward pass keeps of a step must not be the carried state itself: inductor rejects that
+        # ("scan might be aliasing the input or the output"), so the state is copied on input and output.
+        def step(state, x):
+            h, c = self.cell(x, (state[0].clone(), state[1].clone()))
+            return (h.clone(), c.clone()), h.clone()
+
+        def masked_step(state, x_and_mask):
+            x, here = x_and_mask
+            old_h, old_c = state[0].clone(), state[1].clone()
+            new_h, new_c = self.cell(x, (old_h, old_c))
+            h = torch.where(here, new_h, old_h)
+            c = torch.where(here, new_c, old_c)
+            return (h.clone(), c.clone()), torch.where(here, h, torch.zeros_like(h))
+
+        start = (zeros, zeros.clone())
+        if mask is None:
+            _, outputs = scan(step, start, xs, dim=0, reverse=self.reverse)
+        else:
+            _, outputs = scan(masked_step, start, (xs, mask), dim=0, reverse=self.reverse)
+        return outputs
+
+
+# --- cells --------------------------------------------------------------------------------------------
+
+
+class FineCell(nn.Module):
+    """One weight per gate: eight products per step, every operator a primitive."""
+
+    def __init__(self, width, hidden):
+        super(FineCell, self).__init__()
+        for gate in "ifgo":
+            setattr(self, "w_" + gate, nn.Parameter(torch.empty(width, hidden)))
+            setattr(self, "u_" + gate, nn.Parameter(torch.empty(hidden, hidden)))
+            setattr(self, "b_" + gate, nn.Parameter(torch.empty(hidden)))
+
+    def forward(self, x: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, Tensor]:
+        h, c = state
+        i = torch.sigmoid(torch.matmul(x, self.w_i) + torch.matmul(h, self.u_i) + self.b_i)
+        f = torch.sigmoid(torch.matmul(x, self.w_f) + torch.matmul(h, self.u_f) + self.b_f)
+        g = torch.tanh(torch.matmul(x, self.w_g) + torch.matmul(h, self.u_g) + self.b_g)
+        o = torch.sigmoid(torch.matmul(x, self.w_o) + torch.matmul(h, self.u_o) + self.b_o)
+        c = f * c + i * g
+        h = o * torch.tanh(c)
+        return h, c
+
+    def assign(self, w, u, b):
+        for kind, value in (("w_", w), ("u_", u), ("b_", b)):
+            for gate, part in zip("ifgo", torch.chunk(value, 4, dim=-1)):
+                getattr(self, kind + gate).data.copy_(part)
+
+    def canonical(self, read):
+        return [torch.cat([read(getattr(self, kind + gate)) for gate in "ifgo"], dim=-1) for kind in ("w_", "u_", "b_")]
+
+
+class PackedCell(nn.Module):
+    """The four gates in one matrix: two products per step, every operator a primitive."""
+
+    def __init__(self, width, hidden):
+        super(PackedCell, self).__init__()
+        self.w = nn.Parameter(torch.empty(width, 4 * hidden))
+        self.u = nn.Parameter(torch.empty(hidden, 4 * hidden))
+        self.b = nn.Parameter(torch.empty(4 * hidden))
+
+    def forward(self, x: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, Tensor]:
+        h, c = state
+        gates = torch.matmul(x, self.w) + torch.matmul(h, self.u) + self.b
+        i, f, g, o = torch.chunk(gates, 4, dim=1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        return h, c
+
+    def assign(self, w, u, b):
+        for parameter, value in ((self.w, w), (self.u, u), (self.b, b)):
+            parameter.data.copy_(value)
+
+    def canonical(self, read):
+        return [read(self.w), read(self.u), read(self.b)]
+
+
+class FusedCell(nn.LSTMCell):
+    """torch.nn.LSTMCell: one fused operator per step, transposed weights, two biases."""
+
+    def assign(self, w, u, b):
+        assign_transposed((self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), w, u, b)
+
+    def canonical(self, read):
+        return read_transposed((self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), read)
+
+
+def assign_transposed(own, w, u, b):
+    """To torch's own LSTM layout: [4H,in], [4H,H] and two biases, the second of which starts at zero."""
+    for parameter, value in zip(own, (w.t(), u.t(), b, torch.zeros_like(b))):
+        parameter.data.copy_(value)
+
+
+def read_transposed(own, read):
+    """From torch's own LSTM layout. The two biases are only ever added: `read.join` makes one of them."""
+    w, u, first, second = own
+    return [read(w).t(), read(u).t(), read.join(read(first), read(second))]
+
+
+CELLS = {"fine": FineCell, "packed": PackedCell, "cell": FusedCell}

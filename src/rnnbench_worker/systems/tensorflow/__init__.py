@@ -1,16 +1,10 @@
-"""TensorFlow: a stack per granularity, a loop and a compiler per execution, composed into functions over variables."""
+"""TensorFlow: a stack for each granularity, a loop and a compiler for each execution, composed into functions."""
 
-from .builds import builds
-from .elman import ElmanStep
-from .executions import EXECUTIONS
-from .graph import graphs
-from .limit import rates
-from .network import Network
-from .profiling import profiler
-from .program import TensorFlowProgram
-from .settings import apply_settings, describe_device
-from .stacks import make_stack
-from .story import story
+from .inspection import graphs, profiler
+from .network import Network, make_stack
+from .program import EXECUTIONS, TensorFlowProgram, builds
+from .settings import apply_settings, describe_device, rates
+from .story import ElmanStep, story
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
 

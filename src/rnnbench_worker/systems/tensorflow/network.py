@@ -1,17 +1,29 @@
-"""The whole network as functions of variables and batch: embedding or features, stack, head, loss.
+"""The whole network as functions of variables and batch: embedding or features, recurrent stack, head, loss.
 
-Inside it time comes first: `[steps, batch, width]`.
+Time is the first axis inside: `[steps, batch, width]`. A stack is called as `stack(weights, xs, lengths)` with
+`xs [steps, batch, width]` and returns `[steps, batch, hidden × directions]`; steps after the end of a sequence are
+zero. Its weights are a dict of lists of tensors; `from_canonical` makes it of canonical arrays, `to_canonical`
+returns those.
 """
 
+import numpy as np
 import tensorflow as tf
 
-from rnnbench_worker.canonical import of_layers
+from rnnbench_worker.canonical import (
+    is_stack_parameter,
+    join_gates,
+    layer_directions,
+    split_gates,
+    step_mask,
+    weight_names,
+)
 
-from .precision import product_for
+from .cells import CELLS, stack_weights, unstack_weights
+from .settings import product_for
 
 
 class Network(object):
-    """What is fixed before any number is known; the variables are given at every call."""
+    """What is fixed before any number is known; the variables are passed at every call."""
 
     def __init__(self, job, stack, native_ctc):
         self._workload = job["workload"]
@@ -31,7 +43,7 @@ class Network(object):
         if workload["head_on"] == "last-step":
             logits = self._product(hs[-1], variables["head.w"])
         else:
-            # As one product of two matrices: with a third axis it would be one product per step.
+            # As one product of two matrices: with a third axis it would be one product for each step.
             flat = self._product(tf.reshape(hs, [-1, hs.shape[2]]), variables["head.w"])
             logits = tf.reshape(flat, [hs.shape[0], hs.shape[1], workload["classes"]])
         return logits + variables["head.b"] if workload["head_bias"] else logits
@@ -45,7 +57,7 @@ class Network(object):
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits))
 
     def _ctc(self, logits, batch):
-        """Sparse labels choose TensorFlow's CTC kernel (cuDNN's on CUDA); dense ones its CTC of primitive operators."""
+        """Sparse labels select TensorFlow's CTC kernel (cuDNN's on CUDA), dense ones its CTC of primitive operators."""
         labels = tf.sparse.from_dense(batch["targets"]) if self._native_ctc else batch["targets"]
         return tf.nn.ctc_loss(
             labels=labels,
@@ -58,13 +70,174 @@ class Network(object):
 
     # --- parameters ---
 
-    def own(self, parameters):
-        """Canonical arrays as this network holds them."""
-        arrays = {name: array for name, array in parameters.items() if not of_layers(name)}
-        arrays["stack"] = self._stack.own(parameters)
+    def from_canonical(self, parameters):
+        """Canonical arrays in the layout of this network."""
+        arrays = {name: array for name, array in parameters.items() if not is_stack_parameter(name)}
+        arrays["stack"] = self._stack.from_canonical(parameters)
         return arrays
 
-    def canonical(self, arrays, join):
+    def to_canonical(self, arrays, join):
         parameters = {name: array for name, array in arrays.items() if name != "stack"}
-        parameters.update(self._stack.canonical(arrays["stack"], join))
+        parameters.update(self._stack.to_canonical(arrays["stack"], join))
+        return parameters
+
+
+# --- stacks -------------------------------------------------------------------------------------------
+
+
+def make_stack(job, loop):
+    workload, granularity = job["workload"], job["granularity"]
+    if granularity == "stack":
+        return CudnnStack(workload)
+    if granularity == "layer":
+        return KernelStack(workload)
+    return LoopStack(workload, CELLS[granularity](product_for(job["precision"])), loop)
+
+
+class LayeredStack(object):
+    """The outer loop runs over depth, the inner one over time; subclasses implement the inner one."""
+
+    def __init__(self, workload):
+        self._workload = workload
+
+    def __call__(self, weights, xs, lengths):
+        mask = None if lengths is None else step_mask(tf.range(xs.shape[0]), lengths)
+        for layer in range(self._workload["layers"]):
+            outputs = [
+                self.direction(weights[layer_key(layer, direction)], xs, mask, lengths, direction == "bwd")
+                for direction in self._workload["directions"]
+            ]
+            xs = outputs[0] if len(outputs) == 1 else tf.concat(outputs, axis=2)
+        return xs
+
+    def from_canonical(self, parameters):
+        return {
+            layer_key(layer, direction): self.direction_from_canonical(
+                *[parameters[name] for name in weight_names(layer, direction)]
+            )
+            for layer, direction in layer_directions(self._workload)
+        }
+
+    def to_canonical(self, weights, join):
+        parameters = {}
+        for layer, direction in layer_directions(self._workload):
+            arrays = self.direction_to_canonical(weights[layer_key(layer, direction)])
+            parameters.update(zip(weight_names(layer, direction), arrays))
+        return parameters
+
+    def zeros(self, xs):
+        return tf.zeros([xs.shape[1], self._workload["hidden"]])
+
+
+class LoopStack(LayeredStack):
+    """A loop over time around any cell."""
+
+    def __init__(self, workload, cell, loop):
+        super(LoopStack, self).__init__(workload)
+        self._cell = cell
+        self._loop = loop
+        self.direction_from_canonical = cell.from_canonical
+        self.direction_to_canonical = cell.to_canonical
+
+    def direction(self, weights, xs, mask, lengths, reverse):
+        def step(state, slices):
+            h, c = state
+            new_h, new_c = self._cell(weights, slices[0], h, c)
+            if mask is None:
+                return (new_h, new_c), new_h
+            # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
+            inside = slices[1]
+            h = tf.where(inside, new_h, h)
+            c = tf.where(inside, new_c, c)
+            return (h, c), tf.where(inside, h, tf.zeros_like(h))
+
+        sequences = [xs] if mask is None else [xs, mask]
+        return self._loop(step, (self.zeros(xs), self.zeros(xs)), sequences, reverse)
+
+
+class KernelStack(LayeredStack):
+    """The BlockLSTM kernel: one operator for all steps of a layer in one direction."""
+
+    direction_from_canonical = staticmethod(stack_weights)
+    direction_to_canonical = staticmethod(unstack_weights)
+
+    def direction(self, weights, xs, mask, lengths, reverse):
+        w, b = weights
+        xs = reverse_in_time(xs, lengths) if reverse else xs
+        zero_peepholes = tf.zeros([self._workload["hidden"]])
+        hs = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(xs.shape[0], tf.int64), x=xs, cs_prev=self.zeros(xs), h_prev=self.zeros(xs),
+            w=w, b=b, wci=zero_peepholes, wcf=zero_peepholes, wco=zero_peepholes,
+            forget_bias=0.0, cell_clip=-1.0, use_peephole=False
+        ).h  # fmt: skip
+        hs = reverse_in_time(hs, lengths) if reverse else hs
+        return hs if mask is None else tf.where(mask, hs, tf.zeros_like(hs))
+
+
+def reverse_in_time(xs, lengths):
+    """Reversed in time, each sequence by its own length."""
+    if lengths is None:
+        return tf.reverse(xs, axis=[0])
+    return tf.reverse_sequence(xs, lengths, seq_axis=0, batch_axis=1)
+
+
+def layer_key(layer, direction):
+    return "layer{}.{}".format(layer, direction)
+
+
+class CudnnStack(object):
+    """cuDNN's LSTM, all layers in one call, only on CUDA. Its weights are one flat array in cuDNN's own layout.
+
+    There are two biases; the second starts at zero and is learnt as well.
+    """
+
+    def __init__(self, workload):
+        self._workload = workload
+        self._shape = {
+            "num_layers": workload["layers"],
+            "num_units": workload["hidden"],
+            "input_size": workload["input_width"],
+        }
+        self._kind = {
+            "rnn_mode": "lstm",
+            "input_mode": "linear_input",
+            "direction": "bidirectional" if len(workload["directions"]) == 2 else "unidirectional",
+        }
+
+    def __call__(self, weights, xs, lengths):
+        workload = self._workload
+        layers = workload["layers"] * len(workload["directions"])
+        zeros = tf.zeros([layers, xs.shape[1], workload["hidden"]])
+        if lengths is None:
+            lengths = tf.fill([xs.shape[1]], xs.shape[0])
+        return tf.raw_ops.CudnnRNNV3(
+            input=xs, input_h=zeros, input_c=zeros, params=weights["stack"][0], sequence_lengths=lengths,
+            is_training=True, time_major=True, **self._kind
+        ).output  # fmt: skip
+
+    def from_canonical(self, parameters):
+        """By cuDNN's own canonical form: eight matrices [H,in] and eight biases for each layer and direction, in the
+        order i, f, g, o."""
+        weights, biases = [], []
+        for layer, direction in layer_directions(self._workload):
+            w, u, b = [parameters[name] for name in weight_names(layer, direction)]
+            weights += [gate.T for gate in split_gates(w) + split_gates(u)]
+            biases += split_gates(b) + split_gates(np.zeros_like(b))
+        flat = tf.raw_ops.CudnnRNNCanonicalToParamsV2(weights=weights, biases=biases, **self._shape, **self._kind)
+        return {"stack": [flat.numpy()]}
+
+    def to_canonical(self, weights, join):
+        count = 8 * len(layer_directions(self._workload))
+        matrices_and_biases = tf.raw_ops.CudnnRNNParamsToCanonicalV2(
+            params=weights["stack"][0], num_params_weights=count, num_params_biases=count, **self._shape, **self._kind
+        )
+        parameters = {}
+        for index, (layer, direction) in enumerate(layer_directions(self._workload)):
+            part = slice(8 * index, 8 * index + 8)
+            matrices = [matrix.numpy().T for matrix in matrices_and_biases.weights[part]]
+            vectors = [vector.numpy() for vector in matrices_and_biases.biases[part]]
+            b = join(join_gates(vectors[:4]), join_gates(vectors[4:]))
+            parameters.update(
+                zip(weight_names(layer, direction), (join_gates(matrices[:4]), join_gates(matrices[4:]), b))
+            )
         return parameters

@@ -1,55 +1,95 @@
-"""Seed 003's story in TensorFlow: eagerly a tape takes operators down; as a tf.function the graph is there first."""
+"""The single tanh step of Lazarus's slides (2019) in TensorFlow, statement by statement, and its story.
+
+Eagerly a tape records operators; a tf.function has its graph before it runs.
+"""
 
 import contextlib
 
 import tensorflow as tf
 
 from rnnbench_worker.graph import EVERY_CALL, Graph
-from rnnbench_worker.graph_story import BACKWARD, BEFORE, Story, described, statements
+from rnnbench_worker.story import BACKWARD, BEFORE, Story, describe_array, find_statements
 
-from .elman import ElmanStep
-from .graph import concrete_graph
+from .inspection import concrete_graph
 
-#: They compute nothing: a constant, a result handed out, an order kept.
+#: Operators that compute nothing: a constant, a returned result, an enforced order.
 IDLE = ("Const", "Identity", "NoOp")
-SIXTH = "gradients = tape.gradient(loss, [W_h, W_x])"
+SIXTH_STATEMENT = "gradients = tape.gradient(loss, [W_h, W_x])"
+
+
+def ignore(statement, name, value):
+    """The default of what is called after each statement; the story passes a function of its own."""
+
+
+class ElmanStep(object):
+    """Takes the place of `network.Network` in a program."""
+
+    def __init__(self, done=ignore):
+        self._done = done
+
+    def logits(self, variables, batch):
+        W_h, W_x, x, prev_h = variables["W_h"], variables["W_x"], batch["inputs"], batch["state"]
+        h2h = tf.matmul(W_h, tf.transpose(prev_h))
+        self._done(1, "h2h", h2h)
+        i2h = tf.matmul(W_x, tf.transpose(x))
+        self._done(2, "i2h", i2h)
+        next_h = h2h + i2h
+        self._done(3, "next_h", next_h)
+        next_h = tf.tanh(next_h)
+        self._done(4, "next_h", next_h)
+        return next_h
+
+    def loss(self, variables, batch):
+        next_h = self.logits(variables, batch)
+        loss = tf.reduce_sum(next_h)
+        self._done(5, "loss", loss)
+        return loss
+
+    def from_canonical(self, arrays):
+        return dict(arrays)
+
+    def to_canonical(self, arrays, join):
+        return dict(arrays)
+
+
+# --- the story ----------------------------------------------------------------------------------------
 
 
 def story(job, parameters, batch):
-    _, first = statements(ElmanStep.logits)
-    _, last = statements(ElmanStep.loss)
+    _, first = find_statements(ElmanStep.logits)
+    _, last = find_statements(ElmanStep.loss)
     variables = {name: tf.Variable(array, name=name) for name, array in parameters.items()}
     fed = {name: tf.constant(array) for name, array in batch.items()}
-    tell = grown if job["execution"] == "eager" else standing
-    return tell(first + last + [SIXTH], variables, fed)
+    tell = story_of_growing_graph if job["execution"] == "eager" else story_of_finished_graph
+    return tell(first + last + [SIXTH_STATEMENT], variables, fed)
 
 
-def grown(code, variables, fed):
+def story_of_growing_graph(code, variables, fed):
     graph = Graph("operators as they ran", EVERY_CALL)
-    told = Story("TensorFlow, eager", graph, code)
-    tape_of = Operators(graph, variables, fed)
-    told.mark(BEFORE, born=BEFORE)
-    told.note(BEFORE, "There is no graph. The variables and the data exist, and that is all.")
+    collected = Story("TensorFlow, eager", graph, code)
+    recorder = OperatorRecorder(graph, variables, fed)
+    collected.mark(BEFORE, born=BEFORE)
+    collected.note(BEFORE, "There is no graph. Only the variables and the data exist.")
 
     def done(statement, name, value):
-        told.mark(statement, born=statement)
-        told.see(statement, described(name, value))
+        collected.mark(statement, born=statement)
+        collected.show_value(statement, describe_array(name, value))
 
-    with tape_of.watching():
+    with recorder.recording():
         with tf.GradientTape() as tape:
             loss = ElmanStep(done).loss(variables, fed)
-        tape_of.going_back = True
+        recorder.in_backward_pass = True
         gradients = tape.gradient(loss, variables)
-    told.fields["backward"] = tape_of.walked
-    told.note(1, "Each operator runs at once; the tape takes down what its gradient will need.")
-    text = "The tape is read from its end. To do so TensorFlow ran {} more operators: {}."
-    told.note(BACKWARD, text.format(len(tape_of.back), ", ".join(tape_of.back)))
-    told.see(BACKWARD, described("gradient of W_h", gradients["W_h"]))
-    told.result(loss, {name: value.numpy() for name, value in gradients.items()})
-    return told
+    collected.fields["backward"] = recorder.backward_order
+    collected.note(1, "Each operator runs immediately; the tape records what its gradient will need.")
+    text = "The tape is read from its end. For that TensorFlow ran {} more operators: {}."
+    collected.note(BACKWARD, text.format(len(recorder.backward_operators), ", ".join(recorder.backward_operators)))
+    collected.show_value(BACKWARD, describe_array("gradient of W_h", gradients["W_h"]))
+    collected.result(loss, {name: value.numpy() for name, value in gradients.items()})
+    return collected
 
 
-def standing(code, variables, fed):
+def story_of_finished_graph(code, variables, fed):
     sizes, seen = [], {}
 
     def done(statement, name, value):
@@ -63,63 +103,65 @@ def standing(code, variables, fed):
         return loss, tape.gradient(loss, variables)
 
     graph = concrete_graph(step.get_concrete_function(fed))
-    told = Story("TensorFlow, tf.function", graph, code)
-    told.mark(BEFORE, born=BEFORE)
+    collected = Story("TensorFlow, tf.function", graph, code)
+    collected.mark(BEFORE, born=BEFORE)
     for place, operator in enumerate(graph.fields["operators"]):
         statement = 1 + sum(place >= size for size in sizes)
-        told.fields["of"][place] = BEFORE if operator == "Placeholder" else statement
+        collected.fields["of"][place] = BEFORE if operator == "Placeholder" else statement
         if statement == BACKWARD and operator not in IDLE:
-            told.fields["backward"].append(place)
+            collected.fields["backward"].append(place)
     loss, gradients = step(fed)
     for statement, symbol in seen.items():
-        told.see(statement, symbol)
-    told.note(
+        collected.show_value(statement, symbol)
+    collected.note(
         BEFORE,
-        "The graph is complete before anything is computed: the Python code was run once with symbols for "
-        "numbers, and the way back was added behind it.",
+        "The graph is complete before anything is computed: the Python code was run once with symbols instead of "
+        "numbers, and the backward pass was added after it.",
     )
-    told.note(1, "This is what the statement saw when it was traced: a symbol. The call runs the whole graph at once.")
-    text = "The way back is nodes of the same graph. After the call: {}. The Python code was run {} time."
-    told.note(BACKWARD, text.format(described("loss", loss), len(sizes) // 5))
-    told.see(BACKWARD, described("gradient of W_h", gradients["W_h"]))
-    told.result(loss, {name: value.numpy() for name, value in gradients.items()})
-    return told
+    collected.note(
+        1, "This is what the statement saw when it was traced: a symbol. The call runs the graph as a whole."
+    )
+    text = "The backward pass consists of nodes of the same graph. After the call: {}. The Python code ran {} time."
+    collected.note(BACKWARD, text.format(describe_array("loss", loss), len(sizes) // 5))
+    collected.show_value(BACKWARD, describe_array("gradient of W_h", gradients["W_h"]))
+    collected.result(loss, {name: value.numpy() for name, value in gradients.items()})
+    return collected
 
 
-class Operators(object):
-    """The operators as they run, and in which order the tape then asks for their gradients."""
+class OperatorRecorder(object):
+    """Records the operators as they run, and the order in which the tape then asks for their gradients."""
 
     def __init__(self, graph, variables, fed):
         self._graph = graph
         self._places = {fed[name]._id: graph.node("input", name) for name in sorted(fed)}
-        # A variable is read into a tensor of its own; the shapes tell which one it was.
+        # A variable is read into a new tensor; its shape tells which variable it was.
         self._read = {tuple(one.shape): graph.node("variable", name) for name, one in sorted(variables.items())}
         self._ran = []  # (operator, ids of inputs, place)
-        self.going_back = False
-        self.walked, self.back = [], []
+        self.in_backward_pass = False
+        self.backward_order, self.backward_operators = [], []
 
     @contextlib.contextmanager
-    def watching(self):
-        """While it lasts, TensorFlow tells of every operator and of every gradient function it calls."""
+    def recording(self):
+        """Meanwhile TensorFlow reports every operator and every gradient function that it calls."""
         from tensorflow.python import pywrap_tfe
         from tensorflow.python.eager import backprop
         from tensorflow.python.framework import op_callbacks
 
         def gradient_function(operator, attributes, count, inputs, *others):
-            self.asked(operator, inputs)
+            self.record_gradient(operator, inputs)
             return backprop._gradient_function(operator, attributes, count, inputs, *others)
 
         pywrap_tfe.TFE_Py_RegisterGradientFunction(gradient_function)
-        op_callbacks.add_op_callback(self.ran)
+        op_callbacks.add_op_callback(self.record_operator)
         try:
             yield
         finally:
-            op_callbacks.remove_op_callback(self.ran)
+            op_callbacks.remove_op_callback(self.record_operator)
             pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function)
 
-    def ran(self, operator, inputs, attributes, outputs, op_name=None, graph=None, **others):
-        if self.going_back:
-            self.back.append(operator)
+    def record_operator(self, operator, inputs, attributes, outputs, op_name=None, graph=None, **others):
+        if self.in_backward_pass:
+            self.backward_operators.append(operator)
             return
         sources = []
         for tensor in inputs:
@@ -129,9 +171,9 @@ class Operators(object):
         self._places.update((tensor._id, place) for tensor in outputs)
         self._ran.append((operator, [tensor._id for tensor in inputs], place))
 
-    def asked(self, operator, inputs):
-        """The tape forgets the inputs it does not need: then it is the last of its kind."""
+    def record_gradient(self, operator, inputs):
+        """The tape drops inputs that it does not need: then the last operator of the same kind is meant."""
         ids = [tensor._id for tensor in inputs or () if hasattr(tensor, "_id")]
-        left = [one for one in self._ran if one[0] == operator and one[2] not in self.walked]
+        left = [one for one in self._ran if one[0] == operator and one[2] not in self.backward_order]
         if left:
-            self.walked.append(max(left, key=lambda one: (bool(set(ids) & set(one[1])), one[2]))[2])
+            self.backward_order.append(max(left, key=lambda one: (bool(set(ids) & set(one[1])), one[2]))[2])

@@ -1,10 +1,7 @@
-"""TensorFlow 1: a graph and a session. Its three LSTMs, each with its own way over time."""
+"""TensorFlow 1: a graph and a session, and its three LSTMs, each with its own kind of loop over time."""
 
-from .builds import builds
-from .graph import graphs
-from .profiling import profiler
-from .program import TensorFlow1Program
-from .settings import describe_device
+from .inspection import graphs, profiler
+from .program import TensorFlow1Program, describe_device
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
 
@@ -15,3 +12,8 @@ def describe(job):
 
 def build(job, parameters):
     return TensorFlow1Program(job, parameters)
+
+
+def builds(program):
+    """The graph is built once: its placeholders have fixed shapes, and a session rejects any other."""
+    return int(program._fetches is not None)

@@ -1,0 +1,244 @@
+"""Keras 3: the network and the program that all backends share. Each folder keras-… adds what its backend needs.
+
+Keras looks for its device when it is imported: a folder whose settings must come first imports this module after them.
+"""
+
+from collections import namedtuple
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from rnnbench_worker.canonical import as_int32, layer_directions, step_mask, weight_names, with_lengths
+from rnnbench_worker.program import BETA_1, BETA_2, EPSILON, LEARNING_RATE, Program
+
+#: The precision of the layers' computation, as Keras names it; variables are fp32 in all cases.
+POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
+
+Execution = namedtuple("Execution", "unroll use_cudnn run_eagerly jit_compile")
+
+
+def add_keras_version(description):
+    """A backend's description with the version of Keras added."""
+    description["versions"]["keras"] = keras.__version__
+    return description
+
+
+def parse_execution(name):
+    """An execution names what compiles a step; with `-unrolled`, layers unroll their loop over time.
+
+    Keras's own choice depends on the machine, not on the job, so it is not used: it compiles TensorFlow's steps with
+    XLA wherever the machine has a GPU, except around a cuDNN layer.
+    """
+    mode, _, loop = name.partition("-")
+    return Execution(
+        unroll=loop == "unrolled",
+        # XLA cannot compile TensorFlow's cuDNN operators: Keras would silently not use XLA.
+        use_cudnn=False if mode == "xla" else "auto",
+        run_eagerly=mode == "eager",
+        jit_compile=mode in ("xla", "jit", "compile"),
+    )
+
+
+# --- the network --------------------------------------------------------------------------------------
+
+
+class StepMask(layers.Layer):
+    """The mask that Keras's layers expect, `[batch, steps]`, from the lengths of the sequences."""
+
+    def __init__(self, steps):
+        super(StepMask, self).__init__()
+        self._steps = steps
+
+    def call(self, lengths):
+        return ops.transpose(step_mask(ops.arange(self._steps), lengths)[:, :, 0])
+
+
+class CtcModel(keras.Model):
+    """A model whose targets have lengths: Keras's own CTC loss assumes that every sequence is full."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        # The mean over sequences: each has the same weight, whatever its length.
+        return ops.mean(ops.ctc_loss(y["targets"], y_pred, y["target_lengths"], y["lengths"], mask_index=0))
+
+
+def make_model(workload, unroll, use_cudnn):
+    """A model of embedding or features, recurrent layers and head, called with inputs, and with lengths if they vary.
+
+    It returns `[batch, steps, classes]` or `[batch, classes]`.
+    """
+    steps, last_step = workload["steps"], workload["head_on"] == "last-step"
+    bidirectional = len(workload["directions"]) == 2
+    if workload["vocabulary"]:
+        inputs = [keras.Input((steps,), dtype="int32")]
+        xs = layers.Embedding(workload["vocabulary"], workload["embedding"], name="embedding")(inputs[0])
+    else:
+        inputs = [keras.Input((steps, workload["features"]))]
+        xs = inputs[0]
+    mask = None
+    if workload["variable_length"]:
+        inputs.append(keras.Input((), dtype="int32"))
+        mask = StepMask(steps)(inputs[1])
+    for layer in range(workload["layers"]):
+        lstm = layers.LSTM(
+            workload["hidden"],
+            # For the backward direction Keras would return the step it computed last, which is the first in time.
+            return_sequences=bidirectional or not last_step or layer < workload["layers"] - 1,
+            unit_forget_bias=False,
+            unroll=unroll,
+            use_cudnn=use_cudnn,
+            name="layer{}".format(layer),
+        )
+        if bidirectional:
+            lstm = layers.Bidirectional(lstm, name="layer{}".format(layer))
+        xs = lstm(xs, mask=mask)
+    if last_step and bidirectional:
+        xs = xs[:, -1]
+    logits = layers.Dense(workload["classes"], use_bias=workload["head_bias"], name="head")(xs)
+    # The loss is computed in fp32 whatever the precision.
+    logits = layers.Activation("linear", dtype="float32")(logits)
+    return (CtcModel if workload["loss"] == "ctc" else keras.Model)(inputs, logits)
+
+
+def cell_of(model, layer, direction):
+    """The cell of a layer in one direction, which holds its variables."""
+    found = model.get_layer("layer{}".format(layer))
+    if isinstance(found, layers.Bidirectional):
+        found = found.forward_layer if direction == "fwd" else found.backward_layer
+    return found.cell
+
+
+def variables_of(model, workload):
+    """Every variable by its canonical name; Keras's own layout is the canonical one."""
+    found = {}
+    if workload["vocabulary"]:
+        found["embedding"] = model.get_layer("embedding").embeddings
+    for layer, direction in layer_directions(workload):
+        cell = cell_of(model, layer, direction)
+        found.update(zip(weight_names(layer, direction), (cell.kernel, cell.recurrent_kernel, cell.bias)))
+    head = model.get_layer("head")
+    found["head.w"] = head.kernel
+    if workload["head_bias"]:
+        found["head.b"] = head.bias
+    return found
+
+
+# --- the program --------------------------------------------------------------------------------------
+
+
+class KerasProgram(Program):
+    """A compiled model, run by the same functions that `fit` and `predict` call. Backends add feeding and waiting.
+
+    `train_on_batch` and `predict_on_batch` are not used: they copy every result to the host, and the device would
+    wait for that.
+    """
+
+    def __init__(self, job, parameters):
+        self._workload = job["workload"]
+        self._cuda = job["device"] == "cuda"
+        execution = parse_execution(job["execution"])
+        keras.config.set_dtype_policy(POLICIES[job["precision"]])
+        self._model = make_model(self._workload, execution.unroll, execution.use_cudnn)
+        self._variables = variables_of(self._model, self._workload)
+        for name, variable in self._variables.items():
+            variable.assign(parameters[name])
+        self._optimiser = keras.optimizers.Adam(
+            LEARNING_RATE,
+            beta_1=BETA_1,
+            beta_2=BETA_2,
+            # Keras adds epsilon before the bias correction: scaled like this it is the published one at the first
+            # step, and smaller later.
+            epsilon=EPSILON * (1 - BETA_2) ** 0.5,
+        )
+        ctc = self._workload["loss"] == "ctc"
+        self._model.compile(
+            self._optimiser,
+            loss=None if ctc else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            run_eagerly=execution.run_eagerly,
+            jit_compile=execution.jit_compile,
+        )
+        if job["phase"] == "train":
+            self._optimiser.build(self._model.trainable_variables)
+            if not ctc:
+                # `fit` does this before its first step, too: PyTorch cannot compile a step that builds its loss.
+                output = self._model.output
+                self._model._compile_loss.build(keras.KerasTensor(output.shape[:-1], "int32"), output)
+            self._model.make_train_function()
+        else:
+            self._model.make_predict_function()
+
+    # --- data ---
+
+    def stage(self, batch):
+        """The model's inputs and targets, in the form that Keras takes."""
+        arrays = as_int32(with_lengths(batch, self._workload))
+        inputs = [arrays["inputs"]]
+        if self._workload["variable_length"]:
+            inputs.append(arrays["lengths"])
+        if self._workload["loss"] != "ctc":
+            return inputs, arrays["targets"]
+        return inputs, {name: arrays[name] for name in ("targets", "target_lengths", "lengths")}
+
+    def feed(self, staged):
+        return keras.tree.map_structure(self.to_device, staged)
+
+    def to_device(self, array):
+        """Start the copy of one array to the device."""
+        raise NotImplementedError
+
+    # --- computing ---
+
+    def forward(self, fed):
+        return self._model.predict_function([fed[:1]])
+
+    def train(self, fed):
+        # As `train_on_batch` does: a step returns the mean of all losses since the reset, here that of one batch.
+        self._model.reset_metrics()
+        return self._model.train_function([fed])["loss"]
+
+    def function_of(self, phase, fed):
+        """The function that `fit` or `predict` calls, and its argument for a batch: for `graphs`."""
+        if phase == "train":
+            return self._model.train_function, fed
+        return self._model.predict_function, fed[:1]
+
+    # --- reading back ---
+
+    def update_variables(self):
+        """Bring the model's variables up to date, where a backend keeps newer values elsewhere."""
+
+    def loss(self, handle):
+        return float(handle)
+
+    def logits(self, handle):
+        return host_copy(handle)
+
+    def gradients(self, fed):
+        """Read from the training step itself: Adam's first moment, starting from zero, becomes (1 - β1) × gradient."""
+        self.update_variables()
+        everything = self._model.trainable_variables + self._optimiser.variables
+        before = [host_copy(variable) for variable in everything]
+        moments = [variable for variable in self._optimiser.variables if variable.name.endswith("_momentum")]
+        for moment in moments:
+            moment.assign(np.zeros(moment.shape, np.float32))
+        self.sync(self.train(fed))
+        self.update_variables()
+        moment_of = {id(variable): moment for variable, moment in zip(self._model.trainable_variables, moments)}
+        gradients = {
+            name: host_copy(moment_of[id(variable)]) / (1 - BETA_1) for name, variable in self._variables.items()
+        }
+        for variable, value in zip(everything, before):
+            variable.assign(value)
+        return gradients
+
+    def parameters(self):
+        self.update_variables()
+        return {name: host_copy(variable) for name, variable in self._variables.items()}
+
+    def parameter_count(self):
+        return self._model.count_params()
+
+
+def host_copy(tensor):
+    """A copy, because on a CPU the array may be the variable's own memory."""
+    return np.array(keras.ops.convert_to_numpy(tensor), np.float32)

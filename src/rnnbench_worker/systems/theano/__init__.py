@@ -1,1 +1,0 @@
-"""Theano: what the frameworks on it share. Code only."""
