@@ -98,7 +98,7 @@ def make_system(name="toy/fine/eager", **fields):
     )
 
 
-def make_subject(case=None, **fields):
+def make_resolved_case(case=None, **fields):
     """A case of the toy framework with all it refers to."""
     case = case or make_case()
     return ResolvedCase(

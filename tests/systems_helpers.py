@@ -7,7 +7,7 @@ import subprocess
 import msgspec
 
 import rnnbench
-from made_up import make_subject
+from made_up import make_resolved_case
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.environments.environment import child_variables
 from rnnbench.files import worker_package
@@ -59,8 +59,8 @@ def job_for(system, workload, place, *, precision="fp32", phase="forward", **met
     case = msgspec.structs.replace(plan.cases[0], precision=precision)
     measured = make_method(**method)
     manifest = manifests()[case.framework]
-    subject = make_subject(case, workload=shape, system=plan.systems[system], manifest=manifest)
-    return make_job("measure", subject, measured, str(inputs))
+    resolved = make_resolved_case(case, workload=shape, system=plan.systems[system], manifest=manifest)
+    return make_job("measure", resolved, measured, str(inputs))
 
 
 def run_snippet(environment, job, snippet):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from made_up import make_case, make_subject
+from made_up import make_case, make_resolved_case
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import GpuState, Sample
@@ -46,7 +46,7 @@ def launch(monkeypatch):
         monkeypatch.setattr(launcher, "run_worker", run_worker)
         monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
         return launch_case(
-            make_subject(CASE), Method(), Path("inputs.npz"), 2, 1, heard or Listener(), ExclusiveMachine()
+            make_resolved_case(CASE), Method(), Path("inputs.npz"), 2, 1, heard or Listener(), ExclusiveMachine()
         )[0]
 
     return run
@@ -125,7 +125,7 @@ def verify(monkeypatch):
 
     def run(*events):
         monkeypatch.setattr(verifier, "run_worker", lambda *given: said(HELLO, BUILT, *events, Done()))
-        proof = Proof((make_subject(CASE, workload=small_version(CATALOG["ce-short"])),))
+        proof = Proof((make_resolved_case(CASE, workload=small_version(CATALOG["ce-short"])),))
         (found,) = verify_one(proof, Method())
         return found.verdict, found.reason
 

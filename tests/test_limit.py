@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from analysis_runs import make_limit
-from made_up import make_case, make_contents, make_launch, make_proof, make_subject
+from made_up import make_case, make_contents, make_launch, make_proof, make_resolved_case
 from rnnbench.analysis.limit import find_peaks, least_time
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import Method
@@ -98,9 +98,9 @@ RATES = Rates(products=(Timed(100, 2.0), Timed(900, 3.0)), copies=(Timed(80, 2.0
 def launch(monkeypatch):
     """The record of a worker that sends these events, between two probes of the machine."""
 
-    def run(*events, probes=(1.0, 1.0), **ending):
+    def run(*events, probes=(1.0, 1.0), **result):
         times, jobs = iter(probes), []
-        how = {"outcome": "ok", "reason": "", "stage": "", "seconds": 1.0, "log": BoundedLog(), **ending}
+        how = {"outcome": "ok", "reason": "", "stage": "", "seconds": 1.0, "log": BoundedLog(), **result}
 
         def run_worker(environment, job, variables, limit, turn):
             jobs.append(job)
@@ -109,7 +109,7 @@ def launch(monkeypatch):
 
         monkeypatch.setattr(limits, "run_worker", run_worker)
         monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
-        made = launch_limit(make_subject(CASE), Method(threads=1))
+        made = launch_limit(make_resolved_case(CASE), Method(threads=1))
         assert [job["mode"] for job in jobs] == ["limit"]
         return made
 

@@ -23,8 +23,8 @@ def profiles(systems, place, phases=("forward",)):
     ready = prepare(plan, Listener())
     found = {}
     for case in ready.cases:
-        subject = resolve_case(case, plan.workloads, plan.systems, ready.environments)
-        profile = launch_profile(subject, make_method(threads=1), place, place)
+        resolved = resolve_case(case, plan.workloads, plan.systems, ready.environments)
+        profile = launch_profile(resolved, make_method(threads=1), place, place)
         assert profile.outcome in ("ok", "none"), (case.system, profile.reason, profile.log_tail)
         found[case.system] = profile
         if profile.outcome == "ok":

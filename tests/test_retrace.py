@@ -21,8 +21,8 @@ def retraces(systems, workload, place, phases=("forward",), **method):
     ready = prepare(plan, Listener())
     found = {}
     for case in ready.cases:
-        subject = resolve_case(case, plan.workloads, plan.systems, ready.environments)
-        retrace = launch_retrace(subject, make_method(threads=1, **method), Path(place))
+        resolved = resolve_case(case, plan.workloads, plan.systems, ready.environments)
+        retrace = launch_retrace(resolved, make_method(threads=1, **method), Path(place))
         assert retrace.outcome == "ok", (case.system, retrace.reason, retrace.log_tail)
         found[case.system, case.phase] = (retrace.of("batch"), retrace.of("steps"))
     return found

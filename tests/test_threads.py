@@ -82,8 +82,8 @@ def measure(environment, framework, place, *, threads, pinned, phases=("forward"
         elif isinstance(event, Samples):
             found.append(meters[0].read())
 
-    ending = worker.run_worker(environment, job, manifests()[framework].variables, 300, on_event)
-    assert ending.outcome == "ok", f"{ending.reason}\n{ending.log.tail()}"
+    result = worker.run_worker(environment, job, manifests()[framework].variables, 300, on_event)
+    assert result.outcome == "ok", f"{result.reason}\n{result.log.tail()}"
     return said[0], found[0]
 
 

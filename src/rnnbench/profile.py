@@ -25,7 +25,7 @@ TRACES = "traces"
 
 
 def launch_profile(
-    subject: ResolvedCase,
+    resolved: ResolvedCase,
     method: Method,
     place: Path,
     folder: Path,
@@ -33,22 +33,22 @@ def launch_profile(
 ) -> Profile:
     """Inputs are written to `place`, the trace into the folder of traces below `folder`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    case, variables = subject.case, subject.manifest.variables
-    inputs = write_workload_inputs(subject.workload, method.seed, place, BATCHES)
+    case, variables = resolved.case, resolved.manifest.variables
+    inputs = write_workload_inputs(resolved.workload, method.seed, place, BATCHES)
     with tempfile.TemporaryDirectory(prefix="rnnbench-trace-") as scratch:
-        job = make_job("profile", subject, method, str(inputs), arrays=scratch)
-        ending = run_worker(subject.environment, job, variables, method.limit_seconds, on_event)
-        outcome, reason = outcome_of(case, method.threads, ending)
+        job = make_job("profile", resolved, method, str(inputs), arrays=scratch)
+        result = run_worker(resolved.environment, job, variables, method.limit_seconds, on_event)
+        outcome, reason = outcome_of(case, method.threads, result)
         profile = Profile(
             case=case,
             started=started,
             outcome=outcome,
             reason=reason,
-            stage=ending.stage,
-            versions=next((event.versions for event in ending.events if isinstance(event, Hello)), {}),
-            log_tail="" if outcome == "ok" else ending.log.tail(),
+            stage=result.stage,
+            versions=next((event.versions for event in result.events if isinstance(event, Hello)), {}),
+            log_tail="" if outcome == "ok" else result.log.tail(),
         )
-        found = next((event for event in ending.events if isinstance(event, Profiled | Unprofiled)), None)
+        found = next((event for event in result.events if isinstance(event, Profiled | Unprofiled)), None)
         if outcome != "ok":
             return profile
         if isinstance(found, Unprofiled):
@@ -98,7 +98,7 @@ def reshaped(workload: Workload, change: Change) -> Workload:
 
 
 def launch_retrace(
-    subject: ResolvedCase,
+    resolved: ResolvedCase,
     method: Method,
     place: Path,
     on_event: Callable[[Event], None] = lambda event: None,
@@ -107,24 +107,24 @@ def launch_retrace(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     variants: list[dict[str, object]] = []
     for change in CHANGES:
-        other = reshaped(subject.workload, change)
+        other = reshaped(resolved.workload, change)
         inputs = write_workload_inputs(other, method.seed, place, 1)
         variants.append({"change": change, "workload": workload_fields(other), "inputs": str(inputs)})
-    own = write_workload_inputs(subject.workload, method.seed, place, BATCHES)
-    job = make_job("retrace", subject, method, str(own), variants=variants)
-    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, on_event)
-    outcome, reason = outcome_of(subject.case, method.threads, ending)
-    events = ending.events
+    own = write_workload_inputs(resolved.workload, method.seed, place, BATCHES)
+    job = make_job("retrace", resolved, method, str(own), variants=variants)
+    result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event)
+    outcome, reason = outcome_of(resolved.case, method.threads, result)
+    events = result.events
     return Retrace(
-        case=subject.case,
+        case=resolved.case,
         started=started,
         outcome=outcome,
         reason=reason,
-        stage=ending.stage,
+        stage=result.stage,
         first_call_s=next((event.seconds for event in events if isinstance(event, First)), None),
         reshapes=tuple(_plain(event) for event in events if isinstance(event, Reshaped)),
         versions=next((event.versions for event in events if isinstance(event, Hello)), {}),
-        log_tail="" if outcome == "ok" else ending.log.tail(),
+        log_tail="" if outcome == "ok" else result.log.tail(),
     )
 
 

@@ -26,7 +26,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.launches) and self.failure is None
 
     @property
-    def judgement(self) -> tuple[Status, str]:
+    def status_and_reason(self) -> tuple[Status, str]:
         """The status of the row, and the reason where it is not `verified`."""
         if not self.launches:
             return "unverified", "not measured yet"

@@ -63,7 +63,7 @@ def _complete(evidence: Evidence) -> Finding:
 
 
 def _verified(evidence: Evidence) -> Finding:
-    statuses = [(case.case.key, case.judgement[0]) for case in evidence.all if case.measured]
+    statuses = [(case.case.key, case.status_and_reason[0]) for case in evidence.all if case.measured]
     return _of_rows(
         "verification",
         [key for key, status in statuses if status == "unverified"],
@@ -75,7 +75,7 @@ def _verified(evidence: Evidence) -> Finding:
 
 
 def _wrong(evidence: Evidence) -> Finding:
-    statuses = [(case.case.key, case.judgement[0]) for case in evidence.all]
+    statuses = [(case.case.key, case.status_and_reason[0]) for case in evidence.all]
     broken = [key for key, status in statuses if status in ("wrong", "failed", "timeout")]
     return _of_rows(
         "failures",

@@ -105,7 +105,7 @@ class ComparedCase(NamedTuple):
 def make_compared_case(entry: KnownCase, name: str) -> ComparedCase:
     if isinstance(entry, LeftOut):
         return ComparedCase(entry.case, "unsupported", f"unsupported in {name}: {entry.reason}", (), [], False)
-    status, reason = entry.judgement
+    status, reason = entry.status_and_reason
     if not entry.measured:
         why = f"{status} in {name}: {reason}" if entry.launches else f"{reason} in {name}"
         return ComparedCase(entry.case, status, why, (), [], False)

@@ -42,8 +42,8 @@ class VersionPairs:
 
     def between(self, newest: VersionRow, other: VersionRow) -> CaseComparison:
         """How many times as long the other takes."""
-        heir, system = newest.row.system, other.row.system
-        renamed = (system, heir) if system != heir else ()
+        successor, system = newest.row.system, other.row.system
+        renamed = (system, successor) if system != successor else ()
         key = (newest.run, newest.row.environment, other.run, other.row.environment, renamed)
         if key not in self._known:
             base, versus = (
@@ -51,25 +51,25 @@ class VersionPairs:
             )
             across = self._across
             if renamed:  # that another program stands in its place is what is looked at
-                versus = _rename(versus, system, heir)
+                versus = _rename(versus, system, successor)
                 across = (*across, *(() if "source" in across else ("source",)))
             cases = compare_runs(base, versus, across=across).cases
             self._known[key] = {(case.system, *case.group): case for case in cases}
-        return self._known[key][(heir, *other.row.group)]
+        return self._known[key][(successor, *other.row.group)]
 
 
-def _rename(contents: Contents, system: str, heir: str) -> Contents:
+def _rename(contents: Contents, system: str, successor: str) -> Contents:
     """The run as if a historic system had had its successor's name, and nothing else had been run."""
 
     def renamed(case: Case) -> Case:
-        return msgspec.structs.replace(case, system=heir)
+        return msgspec.structs.replace(case, system=successor)
 
     run = contents.run
     kept = msgspec.structs.replace(
         run,
         cases=tuple(renamed(case) for case in run.cases if case.system == system),
         left_out=(),
-        systems={heir: run.systems[system]},
+        systems={successor: run.systems[system]},
     )
     records = tuple(
         msgspec.structs.replace(record, case=renamed(record.case))
@@ -160,9 +160,9 @@ def _with_predecessors(found: dict[tuple[str, ...], list[VersionRow]]) -> Iterat
     """A historic system before its successor, where that is there too; a system without one by itself."""
     heirs = {(entries[0].successor, *group) for (_, *group), entries in found.items()} & found.keys()
     for (system, *group), entries in found.items():
-        heir = (entries[0].successor, *group)
-        if heir in found:
-            yield [*sorted(entries, key=_age), *sorted(found[heir], key=_age)]
+        successor = (entries[0].successor, *group)
+        if successor in found:
+            yield [*sorted(entries, key=_age), *sorted(found[successor], key=_age)]
         elif (system, *group) not in heirs:
             yield sorted(entries, key=_age)
 

@@ -25,17 +25,17 @@ def make_rows(contents: Contents) -> list[Row]:
 def measure_rows(contents: Contents) -> list[MeasuredRow]:
     """The same rows, with what they are made of."""
     run = contents.run
-    measured = [_measure(run, standing) for standing in find_case_results(contents)]
+    measured = [_measure(run, result) for result in find_case_results(contents)]
     measured = _with_profiles(contents, _with_limits(contents, _with_ratios(measured)))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
     return measured + [MeasuredRow(row) for row in unsupported]
 
 
-def _measure(run: Run, standing: CaseResult) -> MeasuredRow:
-    case, chosen, proof = standing.case, standing.launches, standing.proof
-    blank = _blank(run, case, *standing.judgement)
-    if not standing.measured:
-        failure = standing.failure
+def _measure(run: Run, result: CaseResult) -> MeasuredRow:
+    case, chosen, proof = result.case, result.launches, result.proof
+    blank = _blank(run, case, *result.status_and_reason)
+    if not result.measured:
+        failure = result.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
         return MeasuredRow(msgspec.structs.replace(blank, **fields))
     series = [

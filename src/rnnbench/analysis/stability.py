@@ -46,13 +46,13 @@ class Evidence:
         """Rows with a time that is shown as one; a wrong row's is not."""
         rows = make_rows(self.contents)
         found = []
-        for standing, row in zip(self.all, rows[: len(self.all)], strict=True):
+        for result, row in zip(self.all, rows[: len(self.all)], strict=True):
             if row.status not in ("verified", "unverified") or row.wall_s is None:
                 continue
             assert row.wall_low_s is not None
             assert row.wall_high_s is not None
             half = (row.wall_high_s - row.wall_low_s) / 2 / row.wall_s
-            found.append(TimedRow(key=standing.case.key, launches=standing.launches, half_width=half))
+            found.append(TimedRow(key=result.case.key, launches=result.launches, half_width=half))
         return found
 
     @property

@@ -58,7 +58,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     import_s: float | None = None
     build_s: float | None = None
     first_call_s: float | None = None
-    wall_clock_s: float = 0.0  # of the whole process
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     parameter_count: int | None = None

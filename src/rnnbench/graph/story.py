@@ -94,19 +94,19 @@ def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[StoryP
     for name in SYSTEMS:
         if name not in cases:
             continue
-        subject = resolve_case(cases[name], plan.workloads, plan.systems, ready.environments)
-        ending, content = run_graph_worker(subject, method, "story")
-        outcome, reason = outcome_of(cases[name], method.threads, ending)
+        resolved = resolve_case(cases[name], plan.workloads, plan.systems, ready.environments)
+        result, content = run_graph_worker(resolved, method, "story")
+        outcome, reason = outcome_of(cases[name], method.threads, result)
         if outcome == "ok":
             part = msgspec.json.decode(content, type=StoryPart)
             part.system = name
-            part.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
+            part.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
             reason = disagreement(part, method.seed)
         if reason:
             missing.append(f"{name}: {reason}")
         else:
             parts.append(part)
-        listener.note(f"{name}: {reason or 'told, its loss and gradients verified'} ({ending.seconds:.1f} s)")
+        listener.note(f"{name}: {reason or 'told, its loss and gradients verified'} ({result.seconds:.1f} s)")
     return parts, missing
 
 

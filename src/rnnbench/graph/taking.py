@@ -106,43 +106,43 @@ def take_graphs(
             answers.append(TakenGraphs(case=left_out[key].case, outcome="unsupported", reason=left_out[key].reason))
             continue
         case = chosen[key]
-        subject = resolve_case(case, plan.workloads, plan.systems, ready.environments)
-        taken = _take(subject, method)
+        resolved = resolve_case(case, plan.workloads, plan.systems, ready.environments)
+        taken = _take(resolved, method)
         for graph in taken.graphs if not with_text else ():
             graph.text = ""
         if reshape and taken.graphs:
-            taken.retrace = _retrace(subject, method)
+            taken.retrace = _retrace(resolved, method)
         answers.append(taken)
         said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
         listener.note(f"{case.system} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
     return answers
 
 
-def _take(subject: ResolvedCase, method: Method) -> TakenGraphs:
-    ending, content = run_graph_worker(subject, method, "graph")
-    outcome, reason = outcome_of(subject.case, method.threads, ending)
-    taken = TakenGraphs(case=subject.case, outcome=outcome, reason=reason, seconds=ending.seconds)
-    taken.versions = next((event.versions for event in ending.events if isinstance(event, Hello)), {})
+def _take(resolved: ResolvedCase, method: Method) -> TakenGraphs:
+    result, content = run_graph_worker(resolved, method, "graph")
+    outcome, reason = outcome_of(resolved.case, method.threads, result)
+    taken = TakenGraphs(case=resolved.case, outcome=outcome, reason=reason, seconds=result.seconds)
+    taken.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
     if outcome == "ok" and content:
         taken.graphs = msgspec.json.decode(content, type=list[Graph])
     elif outcome == "ok":
-        taken.reason = f"{subject.manifest.title}'s folder offers no graphs"
+        taken.reason = f"{resolved.manifest.title}'s folder offers no graphs"
     return taken
 
 
-def _retrace(subject: ResolvedCase, method: Method) -> Retrace:
+def _retrace(resolved: ResolvedCase, method: Method) -> Retrace:
     with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
-        found = launch_retrace(subject, method, Path(folder))
-    if subject.workload.one_step:  # it has no length that could change
+        found = launch_retrace(resolved, method, Path(folder))
+    if resolved.workload.one_step:  # it has no length that could change
         found = msgspec.structs.replace(found, reshapes=tuple(one for one in found.reshapes if one.change == "batch"))
     return found
 
 
-def run_graph_worker(subject: ResolvedCase, method: Method, mode: str) -> tuple[WorkerResult, bytes]:
+def run_graph_worker(resolved: ResolvedCase, method: Method, mode: str) -> tuple[WorkerResult, bytes]:
     """How a worker ended, and the file it delivered."""
     with tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
-        inputs = write_workload_inputs(subject.workload, method.seed, Path(folder), 1)
-        job = make_job(mode, subject, method, str(inputs), arrays=folder)
-        ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds)
-        delivered = [event.path for event in ending.events if isinstance(event, Delivered)]
-        return ending, Path(delivered[0]).read_bytes() if delivered else b""
+        inputs = write_workload_inputs(resolved.workload, method.seed, Path(folder), 1)
+        job = make_job(mode, resolved, method, str(inputs), arrays=folder)
+        result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)
+        delivered = [event.path for event in result.events if isinstance(event, Delivered)]
+        return result, Path(delivered[0]).read_bytes() if delivered else b""

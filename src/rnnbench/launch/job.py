@@ -50,7 +50,7 @@ def workload_fields(workload: Workload) -> dict[str, object]:
 
 def make_job(
     mode: str,
-    subject: ResolvedCase,
+    resolved: ResolvedCase,
     method: Method,
     inputs: str,
     *,
@@ -58,7 +58,7 @@ def make_job(
     arrays: str = "",
     variants: Sequence[dict[str, object]] = (),
 ) -> dict[str, object]:
-    case, system, manifest = subject.case, subject.system, subject.manifest
+    case, system, manifest = resolved.case, resolved.system, resolved.manifest
     return {
         "mode": mode,
         "framework": manifest.framework,
@@ -66,7 +66,7 @@ def make_job(
         "system": system.name,
         "granularity": system.granularity,
         "execution": system.execution,
-        "workload": workload_fields(subject.workload),
+        "workload": workload_fields(resolved.workload),
         "phase": case.phase,
         "phases": phases,
         "device": case.device,

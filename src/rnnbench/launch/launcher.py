@@ -22,7 +22,7 @@ from rnnbench.manifests import manifests
 
 
 def launch_case(
-    subject: ResolvedCase,
+    resolved: ResolvedCase,
     method: Method,
     inputs: Path,
     round_number: int,
@@ -32,16 +32,16 @@ def launch_case(
 ) -> tuple[Launch, str]:
     """Time one case once. Returns the record and what the worker printed."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    case = subject.case
-    job = make_job("measure", subject, method, str(inputs))
+    case = resolved.case
+    job = make_job("measure", resolved, method, str(inputs))
 
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
     turn = turns.next()
-    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, on_event, turn)
-    outcome, reason = outcome_of(case, method.threads, ending)
-    if outcome == "ok" and not any(isinstance(event, Samples) for event in ending.events):
+    result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn)
+    outcome, reason = outcome_of(case, method.threads, result)
+    if outcome == "ok" and not any(isinstance(event, Samples) for event in result.events):
         outcome, reason = "failed", "it said it was done, but sent no samples"
     launch = Launch(
         case=case,
@@ -50,29 +50,28 @@ def launch_case(
         started=started,
         outcome=outcome,
         reason=reason,
-        stage=ending.stage,
-        wall_clock_s=round(ending.seconds, 3),
+        stage=result.stage,
         concurrent_workers=turns.ahead - 1,
         probe_before_s=turn.before,
         probe_after_s=turn.after,
-        traceback=ending.traceback,
-        log_tail="" if outcome == "ok" else ending.log.tail(),
+        traceback=result.traceback,
+        log_tail="" if outcome == "ok" else result.log.tail(),
     )
-    launch = msgspec.structs.replace(launch, **_facts(ending.events))
-    return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), ending.log.text()
+    launch = msgspec.structs.replace(launch, **_facts(result.events))
+    return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), result.log.text()
 
 
-def outcome_of(case: Case, threads: int, ending: WorkerResult) -> tuple[Outcome, str]:
-    """A worker's own ending, unless it did not do what it was told to."""
-    disobeyed = disobedience(case, threads, ending)
-    if ending.outcome == "ok" and disobeyed:
+def outcome_of(case: Case, threads: int, result: WorkerResult) -> tuple[Outcome, str]:
+    """A worker's own result, unless it did not do what it was told to."""
+    disobeyed = disobedience(case, threads, result)
+    if result.outcome == "ok" and disobeyed:
         return "failed", disobeyed
-    return ending.outcome, ending.reason
+    return result.outcome, result.reason
 
 
-def disobedience(case: Case, threads: int, ending: WorkerResult) -> str:
+def disobedience(case: Case, threads: int, result: WorkerResult) -> str:
     """Another device or another number of threads than was asked for; empty when all is as told."""
-    for event in ending.events:
+    for event in result.events:
         if isinstance(event, Hello | Built) and event.device != case.device:
             return f"asked for {case.device}, but it ran on {event.device}"
         if isinstance(event, Hello) and event.threads not in (None, threads):
@@ -119,14 +118,14 @@ def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed
     return list(needed.values())
 
 
-def launch_limit(subject: ResolvedCase, method: Method) -> Limit:
+def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
     """The case's own job, so that everything is set as it is for the rows; only the work is another."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    case = subject.case
-    job = make_job("limit", subject, method, inputs="")
+    case = resolved.case
+    job = make_job("limit", resolved, method, inputs="")
     turn = ExclusiveMachine().next()
-    ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds, turn=turn)
-    outcome, reason = outcome_of(case, method.threads, ending)
+    result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, turn=turn)
+    outcome, reason = outcome_of(case, method.threads, result)
     limit = Limit(
         environment=case.environment,
         device=case.device,
@@ -134,12 +133,12 @@ def launch_limit(subject: ResolvedCase, method: Method) -> Limit:
         started=started,
         outcome=outcome,
         reason=reason,
-        stage=ending.stage,
+        stage=result.stage,
         noisy=speed_changed(turn.before, turn.after, method.noise_threshold),
-        traceback=ending.traceback,
-        log_tail="" if outcome == "ok" else ending.log.tail(),
+        traceback=result.traceback,
+        log_tail="" if outcome == "ok" else result.log.tail(),
     )
-    for event in ending.events:
+    for event in result.events:
         if isinstance(event, Hello):
             limit = msgspec.structs.replace(
                 limit, versions=event.versions, device_name=event.device_name, threads=event.threads
@@ -147,7 +146,7 @@ def launch_limit(subject: ResolvedCase, method: Method) -> Limit:
         elif isinstance(event, Rates) and outcome == "ok":
             limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
     if outcome == "ok" and not limit.products:
-        limit = msgspec.structs.replace(limit, reason=f"{subject.manifest.title}'s folder offers no rates")
+        limit = msgspec.structs.replace(limit, reason=f"{resolved.manifest.title}'s folder offers no rates")
     return limit
 
 
@@ -168,7 +167,7 @@ def why_not_started(environment: Environment) -> str:
         precision="fp32",
         environment=environment.id,
     )
-    subject = ResolvedCase(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
-    job = make_job("start", subject, make_method(), "")
-    ending = run_worker(environment, job, manifest.variables, _SECONDS)
-    return "" if ending.outcome == "ok" else f"{ending.outcome} during {ending.stage}: {ending.reason}"
+    resolved = ResolvedCase(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
+    job = make_job("start", resolved, make_method(), "")
+    result = run_worker(environment, job, manifest.variables, _SECONDS)
+    return "" if result.outcome == "ok" else f"{result.outcome} during {result.stage}: {result.reason}"

@@ -95,7 +95,7 @@ def run_worker(
         finally:
             _end(process)
             conversation.close()
-        return conversation.ending()
+        return conversation.result()
 
 
 def _start(
@@ -263,7 +263,7 @@ class _Conversation:
         self._process.stdout.close()
         os.close(self._channel)
 
-    def ending(self) -> WorkerResult:
+    def result(self) -> WorkerResult:
         stage = STAGES[type(self._events[-1]) if self._events else None]
         failure = next((event for event in self._events if isinstance(event, Failed)), None)
         if failure is not None:

@@ -14,13 +14,13 @@ from rnnbench.machine import allowed_cpus, find_gpus
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What one worker is to prove: subjects that differ in nothing but their phase, on a small workload."""
+    """What one worker is to prove: resolved_cases that differ in nothing but their phase, on a small workload."""
 
-    subjects: tuple[ResolvedCase, ...]
+    resolved_cases: tuple[ResolvedCase, ...]
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        return tuple(subject.case for subject in self.subjects)
+        return tuple(resolved.case for resolved in self.resolved_cases)
 
 
 #: No two sizes alike, so that a transposed or mixed-up matrix cannot fit by chance.

@@ -62,7 +62,7 @@ def prove(
     method = msgspec.structs.replace(method, cpus=())  # pinned, they would all sit on the same few
 
     def one(proof: Proof) -> list[Verification]:
-        places = {subject.case.phase: cache_path(subject, method) for subject in proof.subjects}
+        places = {resolved.case.phase: cache_path(resolved, method) for resolved in proof.resolved_cases}
         kept = [load_kept(path) for path in places.values()] if use_cache else [None]
         if None not in kept:
             return [verification for verification in kept if verification is not None]
@@ -85,8 +85,8 @@ def prove(
 def verify_one(proof: Proof, method: Method) -> list[Verification]:
     """Run the system on the small workload and compare everything it computed, phase by phase."""
     start = time.monotonic()
-    subject = proof.subjects[0]
-    workload = subject.workload
+    resolved = proof.resolved_cases[0]
+    workload = resolved.workload
     parameters = make_parameters(workload, method.seed)
     batches = make_batches(workload, UPDATES, method.seed)
     phases = tuple(case.phase for case in proof.cases)
@@ -94,10 +94,10 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
     with tempfile.TemporaryDirectory(prefix="rnnbench-verify-") as folder:
         inputs = Path(folder) / "inputs.npz"
         write_inputs(inputs, parameters, batches)
-        job = make_job("verify", subject, method, str(inputs), phases=phases, arrays=folder)
-        ending = run_worker(subject.environment, job, subject.manifest.variables, method.limit_seconds)
-        hello = next((event for event in ending.events if isinstance(event, Hello)), None)
-        delivered = {event.phase: event.path for event in ending.events if isinstance(event, Arrays)}
+        job = make_job("verify", resolved, method, str(inputs), phases=phases, arrays=folder)
+        result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)
+        hello = next((event for event in result.events if isinstance(event, Hello)), None)
+        delivered = {event.phase: event.path for event in result.events if isinstance(event, Arrays)}
         for case in proof.cases:
             verification = Verification(
                 case=case,
@@ -105,16 +105,16 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                 versions=hello.versions if hello else {},
                 seconds=round(time.monotonic() - start, 3),
             )
-            outcome, reason = outcome_of(case, method.threads, ending)
+            outcome, reason = outcome_of(case, method.threads, result)
             computed = None
-            if case.phase in delivered and not disobedience(case, method.threads, ending):
+            if case.phase in delivered and not disobedience(case, method.threads, result):
                 try:
                     computed = _load(delivered[case.phase])
                 except (OSError, ValueError, EOFError, BadZipFile) as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
                 figures = compare(
-                    workload, case.phase, case.precision, subject.system.biases, parameters, batches, computed
+                    workload, case.phase, case.precision, resolved.system.biases, parameters, batches, computed
                 )
                 results.append(_judged(msgspec.structs.replace(verification, figures=tuple(figures))))
             else:
@@ -124,8 +124,8 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
                         verification,
                         verdict=verdict,
                         reason=reason or "it said it was done, but sent no arrays",
-                        stage=ending.stage,
-                        log_tail=ending.log.tail(),
+                        stage=result.stage,
+                        log_tail=result.log.tail(),
                     )
                 )
     return results
@@ -146,20 +146,20 @@ def _judged(verification: Verification) -> Verification:
     return msgspec.structs.replace(verification, verdict="wrong", reason=reason)
 
 
-def cache_path(subject: ResolvedCase, method: Method) -> Path:
+def cache_path(resolved: ResolvedCase, method: Method) -> Path:
     """Named by everything the result depends on: code of system, worker, reference and comparison too."""
     driver = Path(__file__).resolve().parent.parent
     judges = source_hash(driver / "reference", driver / "verify")
-    case = subject.case
+    case = resolved.case
     parts = (
         case.workload,
         case.system,
         case.device,
         case.precision,
         case.phase,
-        str(subject.system.biases),
-        subject.environment.fingerprint,
-        system_sources(subject.manifest),
+        str(resolved.system.biases),
+        resolved.environment.fingerprint,
+        system_sources(resolved.manifest),
         judges,
         str(method.threads),
         str(method.flush_denormals),

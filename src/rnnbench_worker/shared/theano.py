@@ -55,7 +55,7 @@ def blas_of_numpy():
 
 
 #: By architecture: the words of glibc's `fenv_t`, which of them is the control register, and the bits to set there.
-#: x86-64 has MXCSR, where denormal results and denormal operands have a bit each. ARM has FPCR, where one bit does both.
+#: x86-64 has MXCSR, with a bit for denormal results and one for operands. ARM has FPCR, where one bit does both.
 CONTROL_REGISTERS = {"x86_64": (8, 7, 1 << 15 | 1 << 6), "aarch64": (2, 0, 1 << 24)}
 
 
