@@ -1,4 +1,4 @@
-"""The published run on a GPU: every PyTorch and JAX system, `ptb-lm` in both phases and the speech workloads in training.
+"""The published run on a GPU: all PyTorch and JAX systems, `ptb-lm` in both phases, the speech workloads in training.
 
 `python benchmarks/gpu.py FOLDER` starts a run, or resumes the interrupted one in that folder. Workers compile
 concurrently (`ahead`), and each is timed alone.

@@ -1,7 +1,7 @@
 """Inside jit, jax.experimental.rnn.lstm reads a transposed array as if it were not transposed.
 
 Run it with a Python that has JAX with CUDA. It prints the relative error of the output and of the weights' gradient,
-compared with JAX's own lstm_ref: once with the input as it is in memory, once with the same input transposed inside jit.
+compared with JAX's own lstm_ref: once with the input as it is in memory, once with it transposed inside jit.
 """
 
 import jax
