@@ -1,5 +1,5 @@
-# Two commands do everything: `make bench` measures, `make test` tests. Both make what they need.
-# PYTHON=… chooses the interpreter (3.11 or newer); otherwise the first that fits is taken.
+# Two commands do everything: `make bench` measures, `make test` tests. Both create what they need.
+# PYTHON=… chooses the interpreter (3.11 or newer); otherwise the first suitable one is taken.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
@@ -9,9 +9,9 @@ BIN := .venv/bin
 
 help:
 	@echo "make bench   compare the headline systems on this machine (under 10 minutes on 2 cores)"
-	@echo "make test    lint, types and all tests but those of old frameworks"
-	@echo "make test-historic   old frameworks in old interpreters (3.6 to 3.10), where there are any"
-	@echo "make setup   only make .venv with rnnbench in it"
+	@echo "make test    lint, types and all tests except those of old frameworks"
+	@echo "make test-historic   old frameworks, in the old interpreters (3.6 to 3.10) this machine has"
+	@echo "make setup   only create .venv with rnnbench in it"
 	@echo "make perf    how fast the tool itself is"
 	@echo "make clean   remove .venv (environments stay in the cache: rnnbench env list)"
 

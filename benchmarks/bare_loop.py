@@ -1,7 +1,7 @@
-"""Runs inside the PyTorch environment: rnnbench's clock and a loop anyone would write, block by block in turn.
+"""Runs inside the PyTorch environment: rnnbench's clock and a plain loop, alternating block by block.
 
-Prints one JSON line: the medians of seconds per batch of both. The bare loop shares no code with
-rnnbench: a plain module, Adam, and time.perf_counter.
+Prints one JSON line: the median seconds per batch of each. The bare loop shares no code with rnnbench: it is a plain
+module, Adam, and time.perf_counter.
 """
 
 import json
@@ -17,7 +17,7 @@ from rnnbench_worker.loading import load_framework, load_inputs
 
 
 class PlainLSTM(nn.Module):
-    """As in a tutorial: nn.LSTM, or the gates by hand."""
+    """As in a tutorial: nn.LSTM, or gates written out."""
 
     def __init__(self, by_hand, features=123, hidden=320, classes=10):
         super().__init__()
@@ -70,7 +70,7 @@ def main():
 
     times = {"rnnbench": [], "bare": []}
     for index in range(job["rounds"] + 3):
-        # Alternating which goes first, so that a drift or a habit of the caches favours neither.
+        # The first of the two alternates, so that neither drift nor the state of the caches favours one of them.
         order = [("rnnbench", runner.block), ("bare", bare)]
         for name, block in order if index % 2 else reversed(order):
             seconds = block(job["block"]) / job["block"]

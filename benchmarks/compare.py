@@ -1,6 +1,6 @@
-"""How long `rnnbench compare` keeps a user waiting: two runs of 10,000 cases, target 5 s.
+"""How long `rnnbench compare` takes on two runs of 10,000 cases; the target is 5 s.
 
-Every case has three launches of 50 samples, as many as at standard effort and more samples than most.
+Every case has three launches, as at standard effort, of 50 samples, which is more than most have.
 """
 
 import statistics

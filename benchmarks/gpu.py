@@ -1,7 +1,7 @@
-"""The published run on a GPU: every PyTorch and JAX system, `ptb-lm` in full and the speech workloads' training.
+"""The published run on a GPU: all PyTorch and JAX systems, `ptb-lm` in both phases, the speech workloads in training.
 
-`python benchmarks/gpu.py FOLDER`; a folder that holds an interrupted run of this is gone on with. Workers
-compile beside each other (`ahead`), each is timed alone.
+`python benchmarks/gpu.py FOLDER` starts a run, or resumes the interrupted one in that folder. Workers compile
+concurrently (`ahead`), and each is timed alone.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""What the tool itself costs a row: rnnbench's timing beside a bare loop, target 1.00 ± 0.02.
+"""The overhead of the tool itself: rnnbench's time divided by that of a bare loop; the target is 1.00 ± 0.02.
 
-Both run in one process of the PyTorch environment, in turn, block by block, so that whatever else
-the machine does touches both alike.
+Both run in one process of the PyTorch environment and alternate block by block, so that other load on the machine
+affects both equally.
 """
 
 import json

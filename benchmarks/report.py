@@ -1,7 +1,7 @@
-"""How long `rnnbench report` keeps a user waiting: 10,000 cases of 50 samples, target 10 s, all formats.
+"""How long `rnnbench report` takes for 10,000 cases of 50 samples in all formats; the target is 10 s.
 
-The samples of a case come from two launches. The same with three launches of 50 samples each, three times as
-many, is measured beside it and has no target.
+The samples of a case come from two launches. A run with three launches of 50 samples each, three times as many, is also
+measured and has no target.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""How long the tool keeps a user waiting: `rnnbench --help`, and `show` on a run of 2,000 cases."""
+"""How long a user waits for `rnnbench --help`, and for `rnnbench show` on a run of 2,000 cases."""
 
 import statistics
 import subprocess

@@ -1,4 +1,4 @@
-"""A run folder of any size with made-up numbers: for timing the tool, never for anything else."""
+"""Writes a run folder of any size with made-up numbers, only for timing the tool."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rnnbench.verify.proofs import small_version
 
 
 def write_run(folder: Path, cases: int, launches: int, samples: int, seed: int = 0) -> None:
-    """Cases differ in their batch size, so that each system and phase has many workloads."""
+    """Cases differ in batch size, so that each system and phase has many workloads."""
     systems = {system.name: system for system in manifests()["pytorch"].system}
     environment = Environment(
         id="pytorch-0", framework="pytorch", version="0", python="", python_version="3", used=True, folder="",

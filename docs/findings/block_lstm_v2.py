@@ -1,4 +1,4 @@
-"""BlockLSTMV2's registered gradient is not the gradient of what it computes: shown by finite differences.
+"""BlockLSTMV2's registered gradient is not the gradient of what it computes; finite differences show it.
 
 Run it with a Python that has TensorFlow 2; `rnnbench env create tensorflow` prints the path of one.
 """
@@ -42,7 +42,7 @@ def finite_differences(loss, step=1e-2):
 
 
 def kernel_gradient(w):
-    """What a registered gradient should have called: the gradient kernel of the same version."""
+    """What the registered gradient should call: the gradient kernel of the same version."""
     made = tf.raw_ops.BlockLSTMV2(cell_clip=0.0, use_peephole=False, **inputs(w))
     kept = {name: getattr(made, name) for name in ("i", "cs", "f", "o", "ci", "co", "h")}
     return tf.raw_ops.BlockLSTMGradV2(

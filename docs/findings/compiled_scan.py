@@ -1,7 +1,7 @@
-"""Two scans in a row, compiled: the gradient of a bias used in the loop body comes out wrong.
+"""Two scans in a row, compiled: the gradients of the first layer and of both biases are wrong.
 
-Run it with a Python that has PyTorch 2.13 and a C++ compiler on the PATH. Prints the relative error of each
-gradient of the compiled program beside the same program run eagerly in a plain loop.
+Run it with a Python that has PyTorch 2.13, and a C++ compiler on the PATH. It prints the relative error of each
+gradient, compared with the same recurrence run eagerly in a plain loop.
 """
 
 import torch

@@ -1,7 +1,7 @@
-"""jax.experimental.rnn.lstm inside jit reads an array that was transposed before it as if it had not been.
+"""Inside jit, jax.experimental.rnn.lstm reads a transposed array as if it were not transposed.
 
-Run it with a Python that has JAX with CUDA. Prints the relative error against JAX's own lstm_ref, of the output and
-of the weights' gradient, with the input as it lies in memory and with the same input transposed on the way.
+Run it with a Python that has JAX with CUDA. It prints the relative error of the output and of the weights' gradient,
+compared with JAX's own lstm_ref: once with the input as it is in memory, once with it transposed inside jit.
 """
 
 import jax
@@ -19,7 +19,7 @@ def cudnn(xs, weights, zeros, lengths):
 
 
 def constrained(xs, weights, zeros, lengths):
-    """The same, the arrays held in the layout that the call takes for granted."""
+    """The same, with the arrays constrained to the layout that the call assumes."""
     plain = Layout(major_to_minor=(0, 1, 2))
     return with_layout_constraint(cudnn(with_layout_constraint(xs, plain), weights, zeros, lengths), plain)
 

@@ -1,6 +1,6 @@
-"""Keras 2.1.6: CTC on Theano is another loss than on TensorFlow.
+"""Keras 2.1.6: CTC on Theano is a different loss than on TensorFlow.
 
-Run with Keras 2.1.6 on either backend: KERAS_BACKEND=theano python keras2_ctc.py
+Run it with Keras 2.1.6 on either backend: KERAS_BACKEND=theano python keras2_ctc.py
 """
 
 import itertools
@@ -15,12 +15,12 @@ LABELS = [0, 2]
 
 
 def read(path):
-    """What a path says: repeated classes once, blanks never."""
+    """The labels of a path: repeated classes once, without blanks."""
     return [label for label, _ in itertools.groupby(path) if label != BLANK]
 
 
 def of_all_paths(probabilities):
-    """CTC as it is defined: minus the logarithm of the sum over every path that says the labels."""
+    """CTC by its definition: minus the logarithm of the sum over all paths with these labels."""
     paths = (path for path in itertools.product(range(CLASSES), repeat=STEPS) if read(path) == LABELS)
     return -np.log(sum(np.prod([probabilities[step, label] for step, label in enumerate(path)]) for path in paths))
 

@@ -1,7 +1,7 @@
 """Keras 2.1.6 on TensorFlow 1.8: the update of a layer may overtake the gradient of the layer before it.
 
-Run with Keras 2.1.6 on TensorFlow 1.8. The same step from the same weights, many times over: the change of the LSTM's
-weights must be the same every time, whatever the head's update is. A rate of 1 makes it plain.
+Run it with Keras 2.1.6 on TensorFlow 1.8. It repeats the same step from the same weights many times. The change of the
+LSTM's weights must be the same every time, whatever the head's update is. A learning rate of 1 makes the error large.
 """
 
 import keras

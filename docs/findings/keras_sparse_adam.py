@@ -1,7 +1,7 @@
-"""Keras on TensorFlow: Adam's second moment of an embedding's row that a batch has twice is not its gradient squared.
+"""Keras on TensorFlow: Adam's second moment is wrong for a row of an embedding that occurs twice in a batch.
 
-Run it with a Python that has Keras 3; KERAS_BACKEND chooses tensorflow, torch or jax. One step on three ids, two of
-them the same: the gradient of both rows is 0.5 (as 1 - 0.5, and as 0.5), so both rows must have the same moments.
+Run it with a Python that has Keras 3; KERAS_BACKEND chooses tensorflow, torch or jax. It makes one step on three ids,
+two of them equal: the gradient of both rows is 0.5 (as 1 - 0.5, and as 0.5), so both rows must have the same moments.
 """
 
 import keras

@@ -1,7 +1,7 @@
 """Keras: a bidirectional LSTM that is unrolled and masked is wrong on TensorFlow and fails on PyTorch.
 
 Run it with a Python that has Keras 3; KERAS_BACKEND chooses tensorflow, torch or jax. Padded steps must not count: the
-network's output on a padded sequence, up to its end, must be that on the sequence alone.
+output for a padded sequence, up to its end, must be equal to the output for the sequence without padding.
 """
 
 import keras

@@ -1,7 +1,7 @@
-"""TorchScript of PyTorch 1.12: the backward pass of a scripted gate fails once it is optimised.
+"""TorchScript of PyTorch 1.12 and 2.0: the backward pass of a scripted gate fails once it is optimised.
 
-Run it with a Python that has PyTorch. The first calls collect profiles and are right; then the fuser takes over,
-and the gradient of what was broadcast (the bias) is not summed to its size any more.
+Run it with a Python that has PyTorch. The first calls collect profiles and are correct. Then the fuser takes over,
+and the gradient of the bias, which was broadcast, is no longer summed to the size of the bias.
 """
 
 import torch
