@@ -36,6 +36,8 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	# bare_loop.py runs in the PyTorch environment.
+	$(BIN)/mypy $(filter-out benchmarks/bare_loop.py,$(wildcard benchmarks/*.py))
 
 perf: setup
 	$(BIN)/python benchmarks/startup.py

@@ -10,7 +10,7 @@ from pathlib import Path
 import rnnbench
 from rnnbench.cli.progress import Progress
 from rnnbench.machine import make_method
-from rnnbench.session import begin_run, continue_run
+from rnnbench.session import begin_run, resume
 
 SYSTEMS = ["pytorch/*", "jax/*"]
 SPEECH = ["ce-short", "ce-long", "bi-ce-long", "bi-ctc-long"]
@@ -27,9 +27,9 @@ def main() -> None:
             method = make_method(effort="quick", limit_seconds=60, ahead=12)
             begin_run(plan, method, folder, progress, command=("benchmarks/gpu.py",))
         try:
-            continue_run(folder, progress)
+            resume(folder, progress)
         except KeyboardInterrupt:
-            progress.note(f"interrupted: go on with the same command, all that was done is in {folder}")
+            progress.note(f"interrupted: resume with the same command, everything that was done is in {folder}")
             sys.exit(130)
 
 

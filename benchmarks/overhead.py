@@ -16,7 +16,7 @@ from rnnbench.domain.catalog import CATALOG
 from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import parse_spec
 from rnnbench.files import worker_package
-from rnnbench.launch.job import make_job
+from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.machine import make_method
 from rnnbench.manifests import manifests
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
@@ -35,7 +35,8 @@ def measure(name: str, inputs: Path, source: Path) -> dict[str, float]:
     case = Case(
         workload=workload.name, system=name, phase="train", device="cpu", precision="fp32", environment=environment.id
     )
-    job = make_job("measure", case, workload, system, manifest, make_method(), str(inputs))
+    resolved = ResolvedCase(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
+    job = make_job("measure", resolved, make_method(), str(inputs))
     answer = subprocess.run(
         [environment.python, str(Path(__file__).with_name("bare_loop.py"))],
         input=json.dumps({**job, "rounds": ROUNDS, "block": BLOCK}),

@@ -19,7 +19,7 @@ def write_run(folder: Path, cases: int, launches: int, samples: int, seed: int =
     """Cases differ in batch size, so that each system and phase has many workloads."""
     systems = {system.name: system for system in manifests()["pytorch"].system}
     environment = Environment(
-        id="pytorch-0", framework="pytorch", version="0", python="", python_version="3", used=True, folder="",
+        id="pytorch-0", framework="pytorch", version="0", python="", python_version="3", external=True, folder="",
         distributions={}, fingerprint="",
     )  # fmt: skip
     per_workload = 2 * len(systems)
