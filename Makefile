@@ -32,11 +32,11 @@ test: lint
 test-historic: setup
 	$(BIN)/python -m pytest -m historic
 
+# benchmarks/bare_loop.py runs in the PyTorch environment, which mypy does not see.
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	# bare_loop.py runs in the PyTorch environment.
 	$(BIN)/mypy $(filter-out benchmarks/bare_loop.py,$(wildcard benchmarks/*.py))
 
 perf: setup
