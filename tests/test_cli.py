@@ -298,7 +298,7 @@ BAD = {
     "an unknown timing": (("run", "--timing", "fast"), "allowed: throughput, latency"),
     "a version that is none": (
         ("run", "pytorch/*", "--versions", "latest"),
-        "'latest' in 'pytorch==latest' is no version",
+        "'latest' in 'pytorch==latest' is not a version",
     ),
     "negative launches": (("run", "--launches", "-1"), "at least 0"),
     "launches that are no number": (("run", "--launches", "many"), "'--launches'"),

@@ -244,7 +244,7 @@ def test_two_spellings_of_a_version_are_one_environment(toy):
 
 
 def test_a_version_that_is_none_is_refused(toy):
-    with pytest.raises(UserError, match="'latest' in 'toy==latest' is no version"):
+    with pytest.raises(UserError, match="'latest' in 'toy==latest' is not a version"):
         select("toy/fine/eager", versions=("latest",))
 
 
