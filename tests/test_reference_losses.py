@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnbench.reference.losses import connectionist, cross_entropy, negative_log_likelihood
+from rnnbench.reference.losses import cross_entropy, ctc_loss, negative_log_likelihood
 
 
 def test_equal_logits_cost_the_logarithm_of_the_number_of_classes():
@@ -35,6 +35,6 @@ def test_ctc_is_the_mean_over_the_batch_not_divided_by_the_labels():
     logits = np.random.default_rng(1).normal(size=(3, 6, 4))
     labels, lengths = np.array([[1, 2], [3, 3], [2, 1]]), np.array([6, 4, 5])
     values, gradients = negative_log_likelihood(logits, labels, lengths)
-    loss, gradient = connectionist(logits, labels, lengths)
+    loss, gradient = ctc_loss(logits, labels, lengths)
     assert loss == pytest.approx(values.sum() / 3)
     np.testing.assert_allclose(gradient, gradients / 3)

@@ -66,7 +66,7 @@ def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path, where):
         (tmp_path / where).write_text(TEXT)
     with pytest.raises(UserError, match="cannot read the Penn Treebank") as caught:
         read_treebank(tmp_path / where, 10)
-    assert "folder that holds ptb.train.txt" in caught.value.hint
+    assert "folder that contains ptb.train.txt" in caught.value.hint
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n\n"], ids=["empty", "blank"])
