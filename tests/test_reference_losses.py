@@ -1,4 +1,4 @@
-"""What is averaged over what, and the gradients that follow."""
+"""The losses: what they average over, and their gradients."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_the_gradient_of_cross_entropy_is_probability_less_target_over_the_count
     np.testing.assert_allclose(gradient, np.array([[-0.5, 0.25, 0.25], [0.1, 0.2, -0.3]]) / 2)
 
 
-def test_cross_entropy_leaves_the_logits_as_they_were_and_stands_large_ones():
+def test_cross_entropy_does_not_change_the_logits_and_accepts_large_ones():
     logits = np.array([[1e4, 0.0], [-1e4, 0.0]])
     loss, gradient = cross_entropy(logits, np.array([0, 0]))
     assert loss == pytest.approx(5e3)
