@@ -32,6 +32,7 @@ def test_a_hash_changes_with_the_code_and_with_nothing_else(tmp_path):
 def test_shared_code_is_in_the_hashes_of_its_users_only(tmp_path, monkeypatch):
     copy = tmp_path / "rnnbench_worker"
     shutil.copytree(worker_package(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    manifests()  # fills its cache before the copy replaces the package
     monkeypatch.setattr("rnnbench.manifests.worker_package", lambda: copy)
     before = {name: system_sources(manifest) for name, manifest in manifests().items()}
     (copy / "shared" / "keras.py").write_text("changed")

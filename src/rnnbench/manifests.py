@@ -89,7 +89,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 @lru_cache(maxsize=64)
 def source_hash(*folders: Path, pattern: str = "**/*") -> str:
-    """A short hash of all Python and TOML files of the folders: systems with different code are not compared."""
+    """A short hash of all Python and TOML files of the folders: it changes with the code."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.glob(pattern)):

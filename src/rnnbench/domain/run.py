@@ -14,7 +14,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that made a run."""
+    """The machine that a run was measured on."""
 
     cpu: str
     cpus: int  # that this process may use
