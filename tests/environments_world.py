@@ -1,4 +1,4 @@
-"""A small world for the tests of environments: a toy framework, toy wheels, and folders of its own."""
+"""A small world for the tests of environments: a toy framework, toy wheels, and separate folders."""
 
 import subprocess
 import sys
@@ -33,9 +33,9 @@ tools = {tools}
 """
 
 
-# Answers like an interpreter, and makes environments without unpacking pip into each, which is most of the
-# time: they find it in a folder they share. From there on everything is real.
-_QUICK = """#!/bin/sh
+# Answers like an interpreter, and creates environments without unpacking pip into each, which takes most of
+# the time: they share one pip in another folder. Everything else is real.
+_QUICK_PYTHON = """#!/bin/sh
 case "$*" in
   *ensurepip*) echo yes ;;
   *"-m venv"*)
@@ -69,10 +69,10 @@ class World:
         self.wheel("numpy", "9.0")
 
     def hurry(self, pip: Path) -> None:
-        """Let the toy framework ask for an interpreter that makes environments quickly."""
+        """Let the toy framework require an interpreter that creates environments quickly."""
         path = self.root / "pyenv" / "versions" / "3.99.0" / "bin" / "python"
         path.parent.mkdir(parents=True)
-        path.write_text(_QUICK.format(python=sys.executable, pip=pip, path=path))
+        path.write_text(_QUICK_PYTHON.format(python=sys.executable, pip=pip, path=path))
         path.chmod(0o755)
         self.manifest(python="==3.99")
 
@@ -90,10 +90,10 @@ class World:
         folder = self.root / "systems" / "toy"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "manifest.toml").write_text(_MANIFEST.format(**{**defaults, **fields}))
-        manifests._read_all.cache_clear()  # they are read once a process
+        manifests._read_all.cache_clear()  # each process reads them once
 
     def wheel(self, name: str, version: str) -> Path:
-        """A wheel that pip installs, with nothing in it but its metadata."""
+        """A wheel that pip installs and that contains only its metadata."""
         stem = f"{name.replace('-', '_')}-{version}"
         path = self.wheels / f"{stem}-py3-none-any.whl"
         info = f"{stem}.dist-info"
@@ -104,7 +104,7 @@ class World:
         return path
 
     def brought(self, name: str = "brought", **distributions: str) -> Path:
-        """An environment somebody made elsewhere; without pip, because that takes seconds."""
+        """An environment that a user created; without pip, because that takes seconds."""
         folder = self.root / name
         command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
         subprocess.run(command, check=True, env={})
@@ -123,5 +123,5 @@ class World:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
     def folders(self) -> list[str]:
-        """The environment folders there are, complete or not."""
+        """The existing environment folders, complete or not."""
         return sorted(path.name for path in self.cache.iterdir() if path.is_dir()) if self.cache.exists() else []

@@ -1,4 +1,4 @@
-"""Cases, launches and whole runs with made-up numbers: for tests of what is done with results."""
+"""Cases, launches and whole runs with made-up numbers, for tests of what comes after measuring."""
 
 import msgspec
 
@@ -26,14 +26,14 @@ def make_case(execution="eager", *, workload="ce-short", phase="train", device="
 
 
 def make_launch(case, *seconds, round=0, batches=1, **fields):
-    """A launch whose blocks of `batches` took so many seconds each; a failed one where none are given."""
+    """A launch whose blocks of `batches` took these seconds each; without seconds, a failed one."""
     samples = tuple(Sample(batches, each) for each in seconds)
     outcome = "ok" if samples else "failed"
     return Launch(**{"case": case, "round": round, "started": WHEN, "outcome": outcome, "samples": samples, **fields})
 
 
 def make_proof(case, verdict="verified", error=1e-7, **fields):
-    """A verification, which is of the small version of the case's workload."""
+    """A verification on the small version of the case's workload."""
     small = small_version(parse_workload(case.workload)).name
     figures = (Figure("loss of batch 0", error, 1e-4),)
     fields = {"figures": figures, **fields}
@@ -61,7 +61,7 @@ def make_run(cases, *, left_out=(), method=None):
 
 
 def write_framework(folder, executions, code):
-    """The folder of a framework made of these packed executions, which need nothing but NumPy."""
+    """The folder of a framework with these packed executions, which need only NumPy."""
     folder.mkdir()
     systems = "".join(_SYSTEM.format(execution) for execution in executions)
     (folder / "manifest.toml").write_text(_MANIFEST.format(folder.name, folder.name.title()) + systems)
@@ -99,7 +99,7 @@ def make_system(name="toy/fine/eager", **fields):
 
 
 def make_resolved_case(case=None, **fields):
-    """A case of the toy framework with all it refers to."""
+    """A case of the toy framework with everything it refers to."""
     case = case or make_case()
     return ResolvedCase(
         **{

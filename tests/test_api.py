@@ -74,7 +74,7 @@ def test_a_plan_takes_workloads_by_name_or_as_objects(sabotage):
         ({"phases": ["backward"]}, "phases: forward, train"),
         ({"precisions": ["fp64"]}, "precisions: fp32, tf32, bf16"),
         ({"device": "tpu"}, "allowed: cpu, cuda, auto"),
-        ({"versions": ["latest"]}, "is no version"),
+        ({"versions": ["latest"]}, "is not a version"),
     ],
 )
 def test_bad_input_is_a_user_error_that_says_what_is_allowed(sabotage, bad, said):

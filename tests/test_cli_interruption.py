@@ -170,7 +170,7 @@ def test_a_run_that_goes_on_is_left_alone_by_others(holdup, command):
     second = holdup.start(command, "--resume", "run")
     _, said = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert "run is in use: another rnnbench goes on with it" in said
+    assert "run is in use: another rnnbench is running it" in said
     assert Path("run/launches.jsonl").read_bytes() == kept
     holdup.release()
     driver.communicate(timeout=120)

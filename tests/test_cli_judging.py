@@ -83,7 +83,7 @@ def test_what_is_no_run_is_refused(stored, call, tmp_path):
     for command in (("compare", stored("a")), ("check",)):
         answer = call(*command, str(tmp_path / "nowhere"))
         assert answer.code == 2
-        assert "is no run" in answer.err
+        assert "is not a run" in answer.err
 
 
 def test_damaged_lines_are_told_beside_the_comparison(stored, call, tmp_path):

@@ -18,7 +18,7 @@ from environments_world import World
 from rnnbench.environments import create as create_module
 from rnnbench.environments.create import create
 from rnnbench.environments.pip import explain_failure
-from rnnbench.environments.registry import half_environments, list_environments
+from rnnbench.environments.registry import incomplete_environments, list_environments
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
 
@@ -49,7 +49,7 @@ def quick(world: World, pip: Path) -> World:
 def test_an_environment_is_created_once_and_reused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.manifest(constraints=["numpy==9.0"])
     world.wheel("numpy", "9.5")
-    # The user's pip configuration counts, but not this one, which cannot work in an environment.
+    # The user's pip configuration applies, except for this setting, which cannot work in an environment.
     monkeypatch.setenv("PIP_USER", "1")
     monkeypatch.setenv("PYTHONPATH", str(world.root))
     monkeypatch.setenv("PYTHONHOME", str(world.root))
@@ -93,7 +93,7 @@ def test_an_interrupt_leaves_nothing_behind(quick: World) -> None:
     with pytest.raises(KeyboardInterrupt):
         create(parse_spec("toy"), interrupt)
     assert quick.folders() == []
-    assert list_environments() == half_environments() == []
+    assert list_environments() == incomplete_environments() == []
 
 
 def test_a_killed_creation_does_not_count_and_two_at_once_build_the_next(quick: World) -> None:
@@ -119,7 +119,7 @@ def test_a_killed_creation_does_not_count_and_two_at_once_build_the_next(quick: 
     assert len([line for line in lines if line.startswith("creating toy-1.0 with Python")]) == 1
     assert "waiting: toy-1.0 is being created" in lines
     assert list_environments() == [one]
-    assert half_environments() == []
+    assert incomplete_environments() == []
 
 
 def test_a_failed_install_names_its_reason(quick: World) -> None:
@@ -144,7 +144,7 @@ def test_an_unreachable_index_is_told_from_a_missing_version(quick: World, monke
 
 def test_what_nobody_asked_for_is_not_accepted(quick: World) -> None:
     spec = msgspec.structs.replace(parse_spec("toy==2.0"), requirements=("toy-lib", "numpy"))
-    with pytest.raises(UserError, match=r"toy-2\.0 came out with version 1\.0"):
+    with pytest.raises(UserError, match=r"toy-2\.0 was created with version 1\.0"):
         create(spec)
     assert quick.folders() == []
 
@@ -156,13 +156,13 @@ def test_without_an_interpreter_nothing_is_started(world: World) -> None:
     assert world.folders() == []
 
 
-def test_a_full_disk_and_a_cache_that_is_not_ours(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_and_a_read_only_cache_are_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, says in ((errno.ENOSPC, "No space left"), (errno.EACCES, "Permission denied")):
 
         def fail(*arguments: object, number: int = number) -> None:
             raise OSError(number, os.strerror(number))
 
-        monkeypatch.setattr(create_module, "_fill", fail)
+        monkeypatch.setattr(create_module, "_install", fail)
         with pytest.raises(UserError, match=says) as caught:
             create(parse_spec("toy"))
         assert "XDG_CACHE_HOME" in caught.value.hint
@@ -179,7 +179,7 @@ def test_a_copied_environment_does_not_count(world: World) -> None:
     }  # fmt: skip
     (moved / "environment.json").write_text(json.dumps(marker))
     assert list_environments() == []
-    assert half_environments() == [moved]
+    assert incomplete_environments() == [moved]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_a_copied_environment_does_not_count(world: World) -> None:
         (1, "ERROR: No matching distribution found for x\n", "no release for Python 3.11.7"),
         (1, "ERROR: ResolutionImpossible: for help visit", "contradict"),
         (-9, "", "killed by signal 9"),
-        (2, "Usage: pip", "status 2"),
+        (2, "Usage: pip", "exit code 2"),
     ],
 )
-def test_reasons_are_told_apart(status: int, output: str, reason: str) -> None:
+def test_reasons_are_distinguished(status: int, output: str, reason: str) -> None:
     assert reason in explain_failure(status, output, "toy-1.0", "3.11.7", "toy.log").what
 
 

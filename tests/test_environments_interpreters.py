@@ -1,4 +1,4 @@
-"""Finding interpreters, choosing one, and asking it what it holds."""
+"""Finding interpreters, choosing one, and inspecting what is installed in it."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ VERSION = ".".join(map(str, sys.version_info[:3]))
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A machine on which only the running interpreter is to be found."""
+    """A machine on which only the running interpreter can be found."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.delenv("UV_PYTHON_INSTALL_DIR", raising=False)
@@ -53,7 +53,7 @@ def test_path_pyenv_and_uv_are_searched(world: World, tmp_path: Path) -> None:
 
 
 def test_broken_and_hanging_ones_are_left_out(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreters, "_SECONDS", 1.0)
+    monkeypatch.setattr(interpreters, "_TIMEOUT_SECONDS", 1.0)
     script(tmp_path / "bin" / "python3.7", "echo 'pyenv: python3.7: command not found' >&2; exit 127")
     script(tmp_path / "bin" / "python3.8", "exec sleep 30")
     (tmp_path / "bin" / "python3").symlink_to(tmp_path / "nowhere")
@@ -72,12 +72,12 @@ def test_the_running_one_is_preferred_where_it_fits(world: World, tmp_path: Path
     assert choose_interpreter(">=3.8").path == REAL
 
 
-def test_one_that_cannot_make_environments_is_passed_over(world: World, tmp_path: Path) -> None:
+def test_one_that_cannot_create_environments_is_skipped(world: World, tmp_path: Path) -> None:
     pretend(tmp_path / "bin" / "python3.8", "3.8.1")
-    lacking = tmp_path / "bin" / "python3.9"
-    script(lacking, f'case "$*" in *ensurepip*) exit 1;; *) echo 3.9.1; echo {lacking};; esac')
+    without_pip = tmp_path / "bin" / "python3.9"
+    script(without_pip, f'case "$*" in *ensurepip*) exit 1;; *) echo 3.9.1; echo {without_pip};; esac')
     assert choose_interpreter(">=3.8,<3.10").version == "3.8.1"
-    with pytest.raises(UserError, match=f"ensurepip is missing from {lacking}"):
+    with pytest.raises(UserError, match=f"ensurepip is missing from {without_pip}"):
         choose_interpreter("==3.9")
 
 
@@ -89,10 +89,10 @@ def test_without_an_interpreter_it_says_what_to_do(world: World) -> None:
         assert command in caught.value.hint
 
 
-def test_what_stands_in_a_runs_tables_names_a_command(world: World) -> None:
+def test_the_reason_shown_in_a_runs_tables_names_a_command(world: World) -> None:
     with pytest.raises(UserError, match=r"^no interpreter: .*`pyenv install 3\.6` provides one") as caught:
         choose_interpreter("==3.6")
-    assert "uv python" not in caught.value.hint  # uv has none that old
+    assert "uv python" not in caught.value.hint  # uv cannot install one that old
 
 
 def test_an_inspection_lists_what_is_installed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_an_inspection_lists_what_is_installed(world: World, monkeypatch: pytest
     assert inspection.distributions == {"toy-lib": "1.0+cpu"}
 
 
-def test_the_current_folder_is_no_part_of_an_environment(
+def test_the_current_folder_is_not_part_of_an_environment(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = world.brought()
@@ -118,7 +118,7 @@ def test_the_current_folder_is_no_part_of_an_environment(
     assert inspect_python(python).distributions == {}
 
 
-def test_pythonpath_counts_for_used_interpreters_only(
+def test_pythonpath_applies_to_external_interpreters_only(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "modules" / "numpy-9.0.dist-info"
@@ -145,12 +145,12 @@ def test_the_fingerprint_follows_every_distribution(world: World) -> None:
     ("text", "reason"),
     [
         ("echo broken library >&2; exit 1", "broken library"),
-        ("exit 3", "exit status 3"),
+        ("exit 3", "exit code 3"),
         ("echo hello", "does not answer like a Python"),
         ("""echo '{"version": "2.7.18", "executable": "x", "pairs": []}'""", "it is Python 2.7.18"),
     ],
 )
-def test_what_is_no_interpreter_is_told_why(tmp_path: Path, text: str, reason: str) -> None:
+def test_the_reason_why_a_program_is_not_an_interpreter(tmp_path: Path, text: str, reason: str) -> None:
     script(tmp_path / "python", text)
     with pytest.raises(UserError, match=reason):
         inspect_python(tmp_path / "python")

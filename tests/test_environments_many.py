@@ -1,4 +1,4 @@
-"""Several environments at a time, one that fails among them, an interruption; and manifests that have moved on."""
+"""Several environments created in parallel, failures and interruptions among them, and outdated environments."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from environments_world import World
 from rnnbench import manifests
 from rnnbench.cli.env import app
 from rnnbench.environments.cache import how_to_renew, lock_of, outdated
-from rnnbench.environments.create import AT_A_TIME, create, make_all
+from rnnbench.environments.create import MAX_PARALLEL, create, make_all
 from rnnbench.environments.doctor import diagnose
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.pip import run_logged
@@ -42,13 +42,13 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pip: Path) -> World:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """A process started in the background ignores Ctrl-C from birth; this one is to hear it."""
+    """Restore the handling of Ctrl-C, which a process started in the background ignores."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-def test_one_that_fails_stops_no_other(quick: World) -> None:
+def test_one_that_fails_does_not_stop_the_others(quick: World) -> None:
     lines: list[str] = []
     specs = [parse_spec(f"toy=={version}") for version in ("1.0", "3.0", "2.0")]
     first, lost, second = make_all(specs, create, lines.append)
@@ -57,7 +57,7 @@ def test_one_that_fails_stops_no_other(quick: World) -> None:
     assert not isinstance(second, UserError)
     assert isinstance(lost, UserError)
     assert "this version is not offered" in lost.what
-    # Whose line it is can be told, whatever the order.
+    # Every line names its environment, in whatever order the lines come.
     assert {line.split(":")[0] for line in lines} == {"toy-1.0", "toy-2.0", "toy-3.0"}
     assert any(line.startswith("toy-3.0: cannot create toy-3.0: this version is not offered") for line in lines)
     assert failed_creations() == ["toy-3.0"]
@@ -66,7 +66,7 @@ def test_one_that_fails_stops_no_other(quick: World) -> None:
 
 
 def test_they_are_made_at_the_same_time(quick: World) -> None:
-    """Each waits until the other has begun: one after the other they would wait for ever."""
+    """Each waits until the other has started: one after the other, they would wait for ever."""
     meeting = threading.Barrier(2, timeout=20)
 
     def make(spec, report):  # type: ignore[no-untyped-def]
@@ -83,21 +83,21 @@ def test_an_interruption_ends_all_of_them(quick: World, tmp_path: Path, interrup
         with (tmp_path / f"{spec.id}.txt").open("w") as log, locked(lock_of(spec.id), lambda: None) as lock:
             report("sleeping")
             started.append(spec.id)
-            if len(started) == AT_A_TIME:
+            if len(started) == MAX_PARALLEL:
                 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             run_logged(["sleep", "60"], log, report, lock)
-            report("and again")  # where the whole is given up, this is as far as it goes
+            report("and again")  # after an interruption this raises
             run_logged(["sleep", "60"], log, report, lock)
 
     quick.cache.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         make_all([parse_spec(f"toy=={number}.0") for number in range(1, 7)], make)
-    assert time.monotonic() - begun < 30  # none has slept to its end, and none of the waiting ones has begun to
-    assert len(started) == AT_A_TIME
+    assert time.monotonic() - begun < 30  # none slept to its end, and no further creation started
+    assert len(started) == MAX_PARALLEL
 
 
-def test_who_waits_for_another_process_can_be_called_back(quick: World, interruptible: None) -> None:
+def test_waiting_for_another_process_can_be_interrupted(quick: World, interruptible: None) -> None:
     quick.cache.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
 
@@ -121,10 +121,10 @@ def test_the_command_makes_what_it_can_and_ends_with_the_reason(quick: World) ->
     assert answer.exception.what == "2 environments could not be created"
 
 
-# --- a manifest that has moved on -----------------------------------------------------------------------
+# --- outdated environments ------------------------------------------------------------------------------
 
 
-def test_a_changed_manifest_is_noticed_and_fresh_makes_it_anew(quick: World) -> None:
+def test_a_changed_manifest_is_noticed_and_fresh_creates_it_again(quick: World) -> None:
     environment = create(parse_spec("toy"))
     assert outdated(environment) == ""
     quick.wheel("numpy", "9.1")
@@ -157,10 +157,10 @@ def test_what_has_changed_is_named_pin_by_pin(quick: World) -> None:
         "Python ==3.99 → Python ==3.98, numpy==9.0 → numpy>=9.0,<10, pip → nothing"
     )  # fmt: skip
     (Path(environment.folder) / "spec.json").write_text("{")
-    assert outdated(environment) == "what it was created from is not known"
+    assert outdated(environment) == "the requirements it was created from are unknown"
 
 
-def test_fresh_loses_nothing_where_no_interpreter_is(quick: World) -> None:
+def test_fresh_deletes_nothing_without_an_interpreter(quick: World) -> None:
     environment = create(parse_spec("toy"))
     quick.manifest(python="==3.98")
     with pytest.raises(UserError, match=r"no Python ==3\.98"):
@@ -168,45 +168,45 @@ def test_fresh_loses_nothing_where_no_interpreter_is(quick: World) -> None:
     assert list_environments() == [environment]
 
 
-# --- interpreters that are not there --------------------------------------------------------------------
+# --- missing interpreters -------------------------------------------------------------------------------
 
 
 def test_a_missing_interpreter_is_one_line_with_the_command_that_provides_it(quick: World) -> None:
     assert no_interpreter(f"=={'.'.join(map(str, sys.version_info[:2]))}") == ""
     reason = no_interpreter("==3.98")
-    assert reason.startswith("no interpreter: no Python ==3.98 here can make an environment")
+    assert reason.startswith("no interpreter: no Python ==3.98 here can create an environment")
     assert "`pyenv install 3.98` provides one" in reason
     assert "\n" not in reason
 
 
-def test_the_doctor_looks_at_older_versions_and_adds_sizes_up(quick: World) -> None:
+def test_the_doctor_checks_older_versions_and_sums_up_sizes(quick: World) -> None:
     create(parse_spec("toy"))
     manifest = quick.root / "systems" / "toy" / "manifest.toml"
     older = '[[requirements]]\nversions = "<0.5"\npython = "==3.97"\ncpu = ["toy-lib"]\n'
     text = manifest.read_text().replace('versions = ""', 'versions = ">=0.5"')
     manifest.write_text(text.replace("[[system]]", f"{older}\n[[system]]"))
     manifests._read_all.cache_clear()
-    found = {(each.level, each.what.partition(":")[0].partition(" take ")[0]) for each in diagnose()}
+    found = {(each.level, each.what.partition(":")[0]) for each in diagnose()}
     assert ("warning", "Toy <0.5") in found
     assert ("ok", "1 created environment") in found
 
 
 def test_the_doctor_finds_what_does_not_start(quick: World) -> None:
-    create(parse_spec("toy"))  # wheels with nothing in them
+    create(parse_spec("toy"))  # its wheels are empty
     assert not any(each.level == "problem" for each in diagnose())
     (problem,) = [each for each in diagnose(why_not_started) if each.level == "problem"]
     assert problem.what.startswith("toy-1.0 does not start: failed during import: ")
     assert "numpy" in problem.what
 
 
-def test_the_doctor_is_content_with_what_starts(sabotage: Path) -> None:
+def test_the_doctor_finds_no_problem_in_what_starts(sabotage: Path) -> None:
     assert not any(each.level == "problem" for each in diagnose(why_not_started))
 
 
 # --- in a run -------------------------------------------------------------------------------------------
 
 
-def test_a_run_goes_on_without_the_environment_that_cannot_be_had(quick: World) -> None:
+def test_a_run_continues_without_an_environment_that_cannot_be_created(quick: World) -> None:
     plan = rnnbench.make_plan(["toy/fine/eager"], ["ce-short"], versions=["1.0", "3.0"], device="cpu")
     ready = prepare(plan, Listener())
     assert list(ready.environments) == ["toy-1.0"]

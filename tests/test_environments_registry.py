@@ -1,4 +1,4 @@
-"""Bringing, finding, removing and checking environments, and the commands that do it."""
+"""External interpreters; finding, removing and checking environments; and the commands that do it."""
 
 import json
 from pathlib import Path
@@ -11,11 +11,11 @@ from environments_world import World
 from rnnbench.cli.env import app
 from rnnbench.domain.run import Environment
 from rnnbench.environments import registry
-from rnnbench.environments.cache import SPEC, lock_of, write_marker
+from rnnbench.environments.cache import SPEC_FILE, lock_of, write_marker
 from rnnbench.environments.doctor import Diagnosis, diagnose
-from rnnbench.environments.environment import Inspection, describe, inspect_python
+from rnnbench.environments.environment import Inspection, describe_environment, inspect_python
 from rnnbench.environments.external import external_interpreters, use_interpreter
-from rnnbench.environments.registry import half_environments, list_environments, remove, resolve
+from rnnbench.environments.registry import incomplete_environments, list_environments, remove, resolve
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
 from rnnbench.files import locked
@@ -31,9 +31,10 @@ def created(world: World, version: str = "1.0") -> Environment:
     """A complete environment in the cache, made without pip."""
     spec = parse_spec(f"toy=={version}")
     folder = world.brought(f"cache/rnnbench/environments/{spec.id}", toy_lib=version, numpy="9.0")
-    (folder / SPEC).write_bytes(msgspec.json.encode(spec))
+    (folder / SPEC_FILE).write_bytes(msgspec.json.encode(spec))
     python = folder / "bin" / "python"
-    environment = describe(manifests()["toy"], python, inspect_python(python), id=spec.id, folder=str(folder))
+    inspection = inspect_python(python)
+    environment = describe_environment(manifests()["toy"], python, inspection, id=spec.id, folder=str(folder))
     write_marker(environment)
     return environment
 
@@ -53,7 +54,7 @@ def test_an_interpreter_or_its_folder_can_be_used(world: World) -> None:
     assert list_environments() == [environment]
 
 
-def test_a_lacking_interpreter_is_refused(world: World) -> None:
+def test_an_interpreter_without_the_framework_is_refused(world: World) -> None:
     with pytest.raises(UserError, match="lacks toy-lib and numpy"):
         use_interpreter("toy", world.brought("empty"))
     folder = world.brought("half", toy_lib="1.0")
@@ -72,7 +73,8 @@ def test_a_framework_of_two_distributions_has_the_version_of_the_one_installed(w
 
     def version_with(**distributions: str) -> str:
         found = {name.replace("_", "-"): version for name, version in distributions.items()}
-        return describe(manifest, Path("python"), Inspection("3.11.0", "python", {"numpy": "9.0", **found})).version
+        inspection = Inspection("3.11.0", "python", {"numpy": "9.0", **found})
+        return describe_environment(manifest, Path("python"), inspection).version
 
     assert (version_with(toy_lib="1.0"), version_with(toy_lib_gpu="2.0")) == ("1.0", "2.0")
     with pytest.raises(UserError, match="it lacks toy-lib"):
@@ -86,7 +88,7 @@ def test_the_version_named_must_be_the_version_found(world: World) -> None:
     assert external_interpreters() == {}
 
 
-def test_a_used_interpreter_goes_first(world: World) -> None:
+def test_an_external_interpreter_is_preferred(world: World) -> None:
     ours = created(world)
     own = use_interpreter("toy", world.brought(toy_lib="1.4+cpu", numpy="9.0"))
     assert resolve(parse_spec("toy"), create_missing=False) == own
@@ -95,14 +97,14 @@ def test_a_used_interpreter_goes_first(world: World) -> None:
     assert resolve(parse_spec("toy"), create_missing=False) == ours
 
 
-def test_a_used_interpreter_does_not_stand_in_for_another_version(world: World) -> None:
+def test_an_external_interpreter_does_not_run_another_version(world: World) -> None:
     use_interpreter("toy", world.brought(toy_lib="1.4", numpy="9.0"))
     with pytest.raises(UserError, match=r"toy-1\.5 does not exist") as caught:
         resolve(parse_spec("toy==1.5"), create_missing=False)
     assert "rnnbench env create toy==1.5" in caught.value.hint
 
 
-def test_a_used_interpreter_is_looked_at_again(world: World) -> None:
+def test_an_external_interpreter_is_inspected_again(world: World) -> None:
     folder = world.brought(toy_lib="1.4", numpy="9.0")
     before = use_interpreter("toy", folder)
     world.put(folder, "numpy", "9.1")
@@ -112,7 +114,7 @@ def test_a_used_interpreter_is_looked_at_again(world: World) -> None:
     (finding,) = [each for each in found("warning") if "numpy" in each.what]
     assert "numpy 9.0 → 9.1" in finding.what
     (folder / "bin" / "python").unlink()
-    with pytest.raises(UserError, match="no longer serves") as caught:
+    with pytest.raises(UserError, match="no longer works") as caught:
         resolve(parse_spec("toy"), create_missing=True)
     assert "rnnbench env remove toy-1.4-used" in caught.value.hint
 
@@ -126,7 +128,7 @@ def test_what_is_missing_is_created_only_when_asked(world: World, monkeypatch: p
     assert [each.level for each in diagnose() if "toy-1.0: Python" in each.what] == ["ok"]
 
 
-def test_removing_a_used_one_leaves_the_interpreter(world: World) -> None:
+def test_removing_an_external_one_leaves_the_interpreter(world: World) -> None:
     folder = world.brought(toy_lib="1.4", numpy="9.0")
     use_interpreter("toy", folder)
     assert "untouched" in remove("toy")
@@ -147,18 +149,18 @@ def test_removing_a_created_one_deletes_it(world: World) -> None:
     assert not (world.cache / "toy-2.0.log").exists()
 
 
-def test_an_environment_being_created_is_neither_half_nor_removable(world: World) -> None:
+def test_an_environment_being_created_is_neither_incomplete_nor_removable(world: World) -> None:
     (world.cache / "toy-1.0").mkdir(parents=True)
-    assert half_environments() == [world.cache / "toy-1.0"]
+    assert incomplete_environments() == [world.cache / "toy-1.0"]
     with locked(lock_of("toy-1.0")):
-        assert half_environments() == []
+        assert incomplete_environments() == []
     environment = created(world)
     with locked(lock_of("toy-1.0")), pytest.raises(UserError, match="being created"):
         remove(environment.id)
     assert list_environments() == [environment]
 
 
-def test_a_damaged_list_of_used_interpreters_is_named(world: World) -> None:
+def test_a_damaged_list_of_external_interpreters_is_named(world: World) -> None:
     file = world.root / "config" / "rnnbench" / "environments.json"
     file.parent.mkdir(parents=True)
     file.write_text('{"toy": ')
@@ -167,13 +169,13 @@ def test_a_damaged_list_of_used_interpreters_is_named(world: World) -> None:
     assert any(str(file) in finding.what for finding in found("problem"))
 
 
-def test_the_doctor_finds_half_environments_and_they_can_be_removed(world: World) -> None:
-    half = world.cache / "toy-1.0"
-    half.mkdir(parents=True)
-    (finding,) = [each for each in found("warning") if "half" in each.what]
+def test_the_doctor_finds_incomplete_environments_and_they_can_be_removed(world: World) -> None:
+    incomplete = world.cache / "toy-1.0"
+    incomplete.mkdir(parents=True)
+    (finding,) = [each for each in found("warning") if "incomplete" in each.what]
     assert "rnnbench env remove toy-1.0" in finding.hint
     assert "deleted" in remove("toy-1.0")
-    assert not half.exists()
+    assert not incomplete.exists()
 
 
 def test_the_doctor_finds_what_vanished_and_what_changed(world: World) -> None:
@@ -185,7 +187,7 @@ def test_the_doctor_finds_what_vanished_and_what_changed(world: World) -> None:
     (own / "bin" / "python").unlink()
     changed, vanished = found("problem")
     assert "numpy 9.0 → 9.1" in changed.what
-    assert "toy-1.4-used: the interpreter given for toy no longer serves" in vanished.what
+    assert "toy-1.4-used: the external interpreter for toy no longer works" in vanished.what
     (Path(environment.folder) / "bin" / "python").unlink()
     assert any("toy-1.0: cannot run" in finding.what for finding in found("problem"))
 
@@ -217,7 +219,7 @@ def test_the_commands(world: World) -> None:
     assert "problem" in {finding["level"] for finding in json.loads(answer.stdout)}
     assert "untouched" in run(app, ["remove", "toy-1.4-used"]).stdout
     assert isinstance(run(app, ["remove", "toy"]).exception, UserError)
-    # The second is wrong, so the first is not begun.
+    # The second name is wrong, so the first creation is not started.
     assert isinstance(run(app, ["create", "toy", "tory"]).exception, UserError)
     assert world.folders() == []
 

@@ -1,4 +1,4 @@
-"""What is wanted: reading `pytorch` and `pytorch==2.9.1` against the manifests."""
+"""Environment specs: `pytorch` and `pytorch==2.9.1` read with the manifests."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_another_spelling_of_the_default_is_the_same_environment(world: World) -
     assert parse_spec("toy==1.0.0") == parse_spec("toy") == parse_spec("toy==1")
 
 
-def test_cuda_is_an_environment_of_its_own_only_where_it_differs(world: World) -> None:
+def test_cuda_has_a_separate_environment_only_where_it_differs(world: World) -> None:
     assert parse_spec("toy", "cuda") == parse_spec("toy", "cpu")
     world.manifest(cuda=["toy-lib-cuda=={version}"])
     assert parse_spec("toy", "cuda").id == "toy-1.0-cuda"
@@ -52,13 +52,13 @@ def test_the_built_in_manifest_is_read(world: World) -> None:
         ("toyy", "nearest: toy"),
         ("toy==", "write it like"),
         ("toy>=1.0", "write it like"),
-        ("toy==1.*", "is no version"),
-        ("toy==../../x", "is no version"),
+        ("toy==1.*", "is not a version"),
+        ("toy==../../x", "is not a version"),
         ("../toy", "write it like"),
         ("", "write it like"),
     ],
 )
-def test_what_cannot_be_read_is_said(world: World, text: str, says: str) -> None:
+def test_what_cannot_be_read_is_reported(world: World, text: str, says: str) -> None:
     with pytest.raises(UserError, match=says):
         parse_spec(text)
 

@@ -145,4 +145,4 @@ def test_one_system_over_several_versions_is_run_resumed_shown_reported_and_put_
 def test_a_version_that_was_never_offered_ends_with_2(call):
     answer = call("run", "pytorch/stack/eager", "-w", SPEECH, "--device", "cpu", "--versions", "0.4.0", "--dry-run")
     assert answer.code == 2
-    assert "it is not known what PyTorch 0.4.0 needs" in answer.err
+    assert "the requirements of PyTorch 0.4.0 are unknown" in answer.err

@@ -1,4 +1,4 @@
-"""What is found out about the machine."""
+"""The description of the machine."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from rnnbench.machine import find_gpus
         ("exit 9", ()),
     ],
 )
-def test_gpus_are_those_that_the_drivers_own_tool_lists(tmp_path, monkeypatch, says, found):
+def test_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch, says, found):
     tool = tmp_path / "nvidia-smi"
     tool.write_text(f"#!/bin/sh\n{says}\n")
     tool.chmod(0o755)
@@ -24,6 +24,6 @@ def test_gpus_are_those_that_the_drivers_own_tool_lists(tmp_path, monkeypatch, s
     assert find_gpus() == found
 
 
-def test_no_tool_means_no_gpu(tmp_path, monkeypatch):
+def test_without_nvidia_smi_there_is_no_gpu(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_gpus() == ()

@@ -1,4 +1,4 @@
-"""Finding frameworks: the built-in ones, a folder that is pointed to, and another package's; and bad manifests."""
+"""Finding frameworks: built in, in a folder of RNNBENCH_SYSTEMS, and in another package; and bad manifests."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ EXPLOSIVE = "raise RuntimeError('this needs a framework that the driver does not
 
 @pytest.fixture
 def folder(tmp_path):
-    """Writes a framework's folder, whose code must never be run here."""
+    """Writes a framework's folder. Its code must never be run by the driver."""
 
     def write(place, text=GOOD):
         made = tmp_path / place
@@ -43,7 +43,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def fresh():
-    """Manifests are read once a process: forget them before and after each test."""
+    """A process reads the manifests once: forget them before and after each test."""
     _read_all.cache_clear()
     yield
     _read_all.cache_clear()
@@ -70,7 +70,7 @@ def test_the_variable_takes_several_folders(folder, monkeypatch):
     assert {"pytorch", "toy", "toy-2"} <= set(manifests())
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
+def test_a_missing_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("RNNBENCH_SYSTEMS", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match=r"there is no folder .*nowhere") as caught:
         manifests()
@@ -80,21 +80,21 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
 def test_two_frameworks_of_one_name_are_refused_with_both_places(folder, monkeypatch):
     one, two = folder("one"), folder("two")
     monkeypatch.setenv("RNNBENCH_SYSTEMS", f"{one}:{two}")
-    with pytest.raises(UserError, match="two folders call themselves 'toy'") as caught:
+    with pytest.raises(UserError, match="two folders have the framework name 'toy'") as caught:
         manifests()
     assert str(one) in caught.value.hint
     assert str(two) in caught.value.hint
 
 
-def test_nobody_can_take_the_place_of_a_built_in_framework(folder, monkeypatch):
+def test_a_built_in_framework_cannot_be_replaced(folder, monkeypatch):
     monkeypatch.setenv("RNNBENCH_SYSTEMS", str(folder("mine", GOOD.replace('"toy"', '"pytorch"'))))
-    with pytest.raises(UserError, match="two folders call themselves 'pytorch'"):
+    with pytest.raises(UserError, match="two folders have the framework name 'pytorch'"):
         manifests()
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Makes a distribution on sys.path that offers a module through the entry point."""
+    """Creates a distribution on sys.path that offers a module through the entry point."""
 
     def install(module):
         info = tmp_path / "site" / "toy_plugin-1.0.dist-info"
@@ -110,7 +110,7 @@ def installed(tmp_path, monkeypatch):
     ("module", "place"),
     [
         ("toy_plugin", "site/toy_plugin"),
-        ("toy_plugin", "site/toy_plugin/systems_of_ours"),  # the package that holds the folder
+        ("toy_plugin", "site/toy_plugin/systems_of_ours"),  # the package that contains the folder
         ("toy_plugin.systems.toy", "site/toy_plugin/systems/toy"),
     ],
 )
@@ -124,7 +124,7 @@ def test_another_packages_folder_is_located_through_its_entry_point_and_never_im
     assert not [name for name in sys.modules if name.startswith("toy_plugin")]
 
 
-def test_an_entry_point_whose_module_is_gone_does_no_harm(installed):
+def test_an_entry_point_without_its_module_is_ignored(installed):
     installed("toy_plugin.systems")
     assert "pytorch" in manifests()
 
@@ -157,6 +157,6 @@ def test_a_bad_manifest_is_refused_with_its_place_and_what_is_wrong(folder, kind
     assert caught.value.hint
 
 
-def test_an_unknown_granularity_is_answered_with_all_that_there_are(folder):
+def test_an_unknown_granularity_is_answered_with_all_granularities(folder):
     with pytest.raises(UserError, match="allowed: fine, packed, cell, layer, stack"):
         read_manifest(folder("toy", GOOD.replace('"fine"', '"coarse"')))

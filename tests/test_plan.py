@@ -1,4 +1,4 @@
-"""From a selection to cases: what is chosen, what is left out and why, and where it would run."""
+"""From a selection to cases: what is selected, what is left out and why, and which environment would run it."""
 
 import random
 
@@ -48,7 +48,7 @@ precisions = ["fp32", "bf16"]
 [[system]]
 granularity = "packed"
 execution = "compile"
-description = "Starts programs of its own."
+description = "Starts other programs."
 tools = ["sh", "no-such-compiler|nor-this-one"]
 
 [[system]]
@@ -73,7 +73,7 @@ CPU = {"device": "cpu", "precisions": ("fp32",)}
 
 @pytest.fixture
 def toy(private_folders, monkeypatch):
-    """A framework that is declared and not installed."""
+    """A framework that is declared but not installed."""
     folder = private_folders / "systems" / "toy"
     folder.mkdir(parents=True)
     (folder / "manifest.toml").write_text(TOY)
@@ -105,7 +105,7 @@ def test_a_glob_chooses_by_the_whole_name(toy):
         select("toy")
 
 
-def test_several_patterns_choose_together_and_nothing_twice(toy):
+def test_several_patterns_select_together_and_nothing_twice(toy):
     plan = select("toy/fine/*", "toy/*/eager", phases=("forward",))
     assert [case.system for case in plan.cases] == ["toy/fine/eager", "toy/fine/script", "toy/packed/eager"]
 
@@ -130,7 +130,7 @@ def test_the_headline_is_a_few_systems_on_two_workloads(toy):
     assert list(plan.workloads) == ["ce-short", "ptb-lm[batch=32,steps=10]"]
     on_gpu = planning._default_workloads(headline=True, device="cuda")
     assert [workload.name for workload in on_gpu] == ["ce-short", "ptb-lm"]
-    assert list(select("toy/*", headline=True).workloads) == ["ce-short"]  # what is named goes first
+    assert list(select("toy/*", headline=True).workloads) == ["ce-short"]  # named workloads take precedence
     with pytest.raises(UserError, match="leave out --headline"):
         select("toy/packed/*", headline=True)
 
@@ -143,7 +143,7 @@ def test_no_workload_means_all_that_are_timed(toy):
 def test_the_single_step_is_left_to_the_systems_that_offer_it(toy):
     plan = select("toy/fine/eager", workloads=("elman-step",))
     assert plan.cases == ()
-    assert {left.reason.partition(":")[0] for left in plan.left_out} == {"the single step is there to show graphs"}
+    assert {left.reason.partition(":")[0] for left in plan.left_out} == {"the single step only shows graphs"}
 
 
 def test_the_plan_crosses_everything_once_workload_by_workload(toy):
@@ -188,7 +188,7 @@ def test_a_device_that_is_not_offered_is_left_out(toy, monkeypatch):
 
 def test_a_program_that_is_missing_is_named_and_one_of_two_is_enough(toy):
     plan = select("toy/packed/compile", "toy/packed/build", phases=("forward",))
-    assert set(reasons(plan).values()) == {"none of no-such-compiler, nor-this-one is on the PATH"}
+    assert set(reasons(plan).values()) == {"none of no-such-compiler, nor-this-one is on PATH"}
     assert systems_of(plan) == ["toy/packed/build"]
 
 
@@ -234,7 +234,7 @@ def test_several_versions_are_several_environments(toy):
     plan = select("toy/fine/*", phases=("forward",), versions=("1.3", "1.6"))
     assert {case.environment for case in plan.cases} == {"toy-1.3", "toy-1.6"}
     assert plan.specs["toy-1.3"].requirements == ("toy-lib==1.3", "numpy")
-    # the gap is the older version's alone
+    # the gap is declared for the older version only
     assert [(left.case.environment, left.reason) for left in plan.left_out] == [("toy-1.3", "scripts came with 1.4")]
 
 
@@ -243,8 +243,8 @@ def test_two_spellings_of_a_version_are_one_environment(toy):
     assert [case.environment for case in plan.cases] == ["toy-1.5.0"]
 
 
-def test_a_version_that_is_none_is_refused(toy):
-    with pytest.raises(UserError, match="'latest' in 'toy==latest' is no version"):
+def test_what_is_not_a_version_is_refused(toy):
+    with pytest.raises(UserError, match="'latest' in 'toy==latest' is not a version"):
         select("toy/fine/eager", versions=("latest",))
 
 
@@ -252,7 +252,7 @@ def test_a_version_that_no_requirement_covers_is_refused_with_those_that_are(toy
     text = (toy / "manifest.toml").read_text()
     (toy / "manifest.toml").write_text(text.replace('python = ">=3.11"', 'versions = ">=1.2"\npython = ">=3.11"'))
     manifests._read_all.cache_clear()
-    with pytest.raises(UserError, match=r"not known what Toy 0\.4\.0 needs") as caught:
+    with pytest.raises(UserError, match=r"requirements of Toy 0\.4\.0 are unknown") as caught:
         select("toy/fine/eager", versions=("0.4.0",))
     assert ">=1.2" in caught.value.hint
 
@@ -261,11 +261,11 @@ def test_a_version_may_be_for_one_framework_of_several(toy):
     plan = select("toy/fine/eager", "pytorch/stack/eager", versions=("toy==1.3", "toy==1.6"))
     assert {case.environment.partition("-")[0] for case in plan.cases} == {"toy", "pytorch"}
     assert {case.environment for case in plan.cases if case.framework == "toy"} == {"toy-1.3", "toy-1.6"}
-    with pytest.raises(UserError, match="none of its systems is chosen"):
+    with pytest.raises(UserError, match="none of its systems is selected"):
         select("toy/fine/eager", versions=("pytorch==1.0.0",))
 
 
-def test_without_an_interpreter_rows_are_left_out_with_what_would_provide_one(toy):
+def test_without_an_interpreter_cases_are_left_out_with_a_command_that_installs_one(toy):
     text = (toy / "manifest.toml").read_text()
     old = '[[requirements]]\nversions = "<1.4"\npython = "==3.97"\ncpu = ["toy-lib=={version}", "numpy"]\n\n'
     (toy / "manifest.toml").write_text(text.replace("[[requirements]]", old + "[[requirements]]", 1))
@@ -273,7 +273,7 @@ def test_without_an_interpreter_rows_are_left_out_with_what_would_provide_one(to
     plan = select("toy/fine/*", phases=("forward",), versions=("1.3", "1.6"))
     assert {case.environment for case in plan.cases} == {"toy-1.6"}
     found = {left.case.system: left.reason for left in plan.left_out}
-    assert found["toy/fine/script"] == "scripts came with 1.4"  # what a version cannot do at all goes first
+    assert found["toy/fine/script"] == "scripts came with 1.4"  # a declared gap is reported first
     assert found["toy/fine/eager"].startswith("no interpreter: no Python ==3.97")
     assert "pyenv install" in found["toy/fine/eager"]
 
@@ -306,7 +306,7 @@ def test_versions_are_ordered_as_releases_are():
         ("2.11.0", "", True),
         ("2.11.0", ",", True),
         ("3.11.2", "~=3.10", True),
-        ("2.0.0a0", ">=2.0.0", False),  # what comes before a release is not the release
+        ("2.0.0a0", ">=2.0.0", False),  # a pre-release is older than its release
         ("2.0.0a0", ">=1.9", True),
     ],
 )
@@ -339,7 +339,7 @@ def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused(monkeypatch):
         pick_device("tpu")
 
 
-def test_the_builds_for_cuda_have_environments_of_their_own(toy, monkeypatch):
+def test_the_builds_for_cuda_have_separate_environments(toy, monkeypatch):
     monkeypatch.setattr(planning, "find_gpus", lambda: (Gpu(name="one", driver="1", memory_mib=1),))
     plan = select("toy/fine/eager", device="auto")
     assert {(case.device, case.environment) for case in plan.cases} == {("cuda", "toy-1.5.0-cuda")}
@@ -349,16 +349,16 @@ def test_the_builds_for_cuda_have_environments_of_their_own(toy, monkeypatch):
 # --- cost -----------------------------------------------------------------------------------------------
 
 
-def test_an_interpreter_is_asked_once_for_a_plan_not_once_for_every_row(sabotage, monkeypatch):
+def test_an_interpreter_is_started_once_for_a_plan_not_once_for_every_case(sabotage, monkeypatch):
     from rnnbench.environments import external
 
-    asked = []
+    starts = []
     inspect = external.inspect_python
-    counted = lambda *given, **more: asked.append(given) or inspect(*given, **more)  # noqa: E731
+    counted = lambda *given, **more: starts.append(given) or inspect(*given, **more)  # noqa: E731
     monkeypatch.setattr(external, "inspect_python", counted)
     plan = rnnbench.make_plan(["sabotage/*"], ["ce-short", "ce-long"], device="cpu")
     assert len(plan.cases) > 50
-    assert len(asked) == 1
+    assert len(starts) == 1
 
 
 def test_a_plan_can_be_stored_and_read_back(toy):
@@ -366,7 +366,7 @@ def test_a_plan_can_be_stored_and_read_back(toy):
     assert msgspec.json.decode(msgspec.json.encode(plan), type=planning.Plan) == plan
 
 
-def test_plans_are_joined_and_what_they_share_is_there_once(toy):
+def test_plans_are_joined_without_repeating_what_they_share(toy):
     one = make_plan(Selection(systems=("toy/packed/*",), workloads=(CATALOG["ce-short"],), device="cpu"))
     other = make_plan(Selection(workloads=(CATALOG["ce-short"], CATALOG["ptb-lm"]), phases=("train",), device="cpu"))
     joined = join_plans(one, other, one)

@@ -71,7 +71,7 @@ def test_parts_can_be_had_alone(shapes, call):  # noqa: F811
         (("--only", "half"), "'half' is no part"),
         (("--format", "pdf"), "'pdf' is no format"),
         (("--retry-failed",), "--retry-failed goes with --resume"),
-        (("--resume", "nowhere"), "nowhere is no run"),
+        (("--resume", "nowhere"), "nowhere is not a run"),
         (("--resume", "nowhere", "--small"), "--resume profiles what its folder has"),
     ],
 )

@@ -1,4 +1,4 @@
-"""CTC against the definition: every alignment written down and its probability added up."""
+"""CTC against its definition: the sum of the probabilities of all alignments."""
 
 import itertools
 
@@ -11,12 +11,12 @@ from rnnbench.reference.losses import BLANK, log_softmax, negative_log_likelihoo
 
 
 def collapsed(alignment):
-    """Repeats merged, then blanks dropped."""
+    """Merge repeats, then drop blanks."""
     return [label for label, _ in itertools.groupby(alignment) if label != BLANK]
 
 
 def enumerated(logits, labels):
-    """The negative log-likelihood of one sequence, by trying every alignment there is."""
+    """The negative log-likelihood of one sequence, from all alignments."""
     probabilities = np.exp(log_softmax(logits))
     steps, classes = logits.shape
     total = sum(
@@ -55,7 +55,7 @@ def test_the_gradient_is_that_of_finite_differences(seed):
     np.testing.assert_allclose((gradient * direction).sum(axis=(1, 2)), slopes, rtol=1e-6, atol=1e-8)
 
 
-def test_what_lies_beyond_a_sequences_length_does_not_matter():
+def test_steps_beyond_a_sequences_length_have_no_effect():
     random = np.random.default_rng(1)
     logits, labels, lengths = random.normal(size=(2, 7, 4)), np.array([[1, 2], [3, 3]]), np.array([4, 7])
     other = logits.copy()

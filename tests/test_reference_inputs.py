@@ -1,4 +1,4 @@
-"""Parameters and batches: their ranges, that they repeat from a seed, and the file they travel in."""
+"""Parameters and batches: their ranges, their reproducibility from a seed, and the file they are passed in."""
 
 import itertools
 import zipfile
@@ -53,7 +53,7 @@ def test_batches_repeat_from_a_seed_and_differ_from_one_another(workload):
 
 
 @ALL
-def test_batches_have_the_shapes_and_types_that_are_promised(workload):
+def test_batches_have_the_documented_shapes_and_types(workload):
     for batch in make_batches(workload, 2):
         width = () if workload.vocabulary else (workload.features,)
         assert batch["inputs"].shape == (workload.batch, workload.steps, *width)

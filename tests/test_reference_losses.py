@@ -1,9 +1,9 @@
-"""What is averaged over what, and the gradients that follow."""
+"""The losses: what they average over, and their gradients."""
 
 import numpy as np
 import pytest
 
-from rnnbench.reference.losses import connectionist, cross_entropy, negative_log_likelihood
+from rnnbench.reference.losses import cross_entropy, ctc_loss, negative_log_likelihood
 
 
 def test_equal_logits_cost_the_logarithm_of_the_number_of_classes():
@@ -23,7 +23,7 @@ def test_the_gradient_of_cross_entropy_is_probability_less_target_over_the_count
     np.testing.assert_allclose(gradient, np.array([[-0.5, 0.25, 0.25], [0.1, 0.2, -0.3]]) / 2)
 
 
-def test_cross_entropy_leaves_the_logits_as_they_were_and_stands_large_ones():
+def test_cross_entropy_does_not_change_the_logits_and_accepts_large_ones():
     logits = np.array([[1e4, 0.0], [-1e4, 0.0]])
     loss, gradient = cross_entropy(logits, np.array([0, 0]))
     assert loss == pytest.approx(5e3)
@@ -35,6 +35,6 @@ def test_ctc_is_the_mean_over_the_batch_not_divided_by_the_labels():
     logits = np.random.default_rng(1).normal(size=(3, 6, 4))
     labels, lengths = np.array([[1, 2], [3, 3], [2, 1]]), np.array([6, 4, 5])
     values, gradients = negative_log_likelihood(logits, labels, lengths)
-    loss, gradient = connectionist(logits, labels, lengths)
+    loss, gradient = ctc_loss(logits, labels, lengths)
     assert loss == pytest.approx(values.sum() / 3)
     np.testing.assert_allclose(gradient, gradients / 3)

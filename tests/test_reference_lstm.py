@@ -48,7 +48,7 @@ def test_the_backward_direction_is_the_forward_one_on_reversed_data(layer):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_masked_sequence_gives_what_it_gives_alone_and_zeros_after_its_end(layer, reverse):
+def test_a_masked_sequence_has_the_same_outputs_as_alone_and_zeros_after_its_end(layer, reverse):
     lengths = [5, 2, 3]
     mask = np.arange(STEPS)[:, None] < lengths
     outputs, _ = lstm.forward(**layer, mask=mask, reverse=reverse)
@@ -68,7 +68,7 @@ def test_nothing_beyond_a_sequences_end_gets_a_gradient(layer, reverse):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_gradients_pass_by_a_step_left_out_in_the_middle(layer, reverse):
+def test_gradients_skip_a_masked_step_in_the_middle(layer, reverse):
     random = np.random.default_rng(9)
     mask = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0], [0, 1, 1]], dtype=bool)
     d_outputs = random.normal(size=(STEPS, BATCH, HIDDEN))

@@ -1,4 +1,4 @@
-"""The whole network: its gradients, its shapes, and sequences of different lengths side by side."""
+"""The whole network: its gradients, its shapes, and sequences of different lengths in one batch."""
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ SPEECH = parse_workload("bi-ctc-long[batch=4,steps=9,shortest=4,features=3,hidde
 
 @st.composite
 def workloads(draw):
-    """Small networks of every kind there is."""
+    """Small networks of every kind."""
     kind = draw(st.sampled_from(["language model", "last step", "every step", "ctc", "ctc with lengths"]))
     fields = {
         "batch": draw(st.integers(1, 3)),
@@ -49,7 +49,7 @@ def test_every_parameters_gradient_is_that_of_finite_differences(workload, seed)
     _, gradients = network.loss_and_gradients(workload, parameters, batch)
     random = np.random.default_rng(seed)
     for name, array in parameters.items():
-        # The slope along one random direction: one parameter at a time, so that none hides another's error.
+        # The slope along one random direction, for one parameter at a time, so that errors cannot cancel.
         direction = random.normal(size=array.shape)
 
         def along(step, name=name, direction=direction):
@@ -61,7 +61,7 @@ def test_every_parameters_gradient_is_that_of_finite_differences(workload, seed)
 
 @settings(max_examples=20, deadline=None)
 @given(workload=workloads())
-def test_shapes_follow_from_the_workload_and_both_ways_to_the_loss_agree(workload):
+def test_shapes_follow_from_the_workload_and_both_functions_give_the_same_loss(workload):
     parameters = make_parameters(workload)
     [batch] = make_batches(workload, 1)
     logits = network.logits(workload, parameters, batch)
@@ -73,7 +73,7 @@ def test_shapes_follow_from_the_workload_and_both_ways_to_the_loss_agree(workloa
     assert loss == network.loss(workload, parameters, batch)
 
 
-def test_sequences_of_different_lengths_give_what_each_gives_alone():
+def test_sequences_of_different_lengths_give_the_same_as_each_one_alone():
     parameters = exact_parameters(SPEECH, 0)
     [batch] = make_batches(SPEECH, 1)
     together = network.logits(SPEECH, parameters, batch)
@@ -93,7 +93,7 @@ def test_sequences_of_different_lengths_give_what_each_gives_alone():
         np.testing.assert_allclose(gradient, np.mean([found[name] for _, found in alone], axis=0), atol=1e-12)
 
 
-def test_noise_beyond_a_sequences_end_is_not_seen():
+def test_noise_beyond_a_sequences_end_has_no_effect():
     parameters = make_parameters(SPEECH)
     [batch] = make_batches(SPEECH, 1)
     inputs = batch["inputs"].copy()
@@ -102,8 +102,8 @@ def test_noise_beyond_a_sequences_end_is_not_seen():
     assert network.loss(SPEECH, parameters, batch | {"inputs": inputs}) == network.loss(SPEECH, parameters, batch)
 
 
-def test_the_first_direction_comes_first_where_two_are_joined():
-    """The backward output at the last step has seen that step alone; the forward one has seen them all."""
+def test_the_forward_direction_comes_first_in_the_joined_outputs():
+    """At the last step, the backward output depends on that step only, the forward output on all steps."""
     workload = parse_workload("bi-ce-long[batch=2,steps=4,features=3,hidden=2,layers=1,classes=3]")
     parameters = make_parameters(workload)
     [batch] = make_batches(workload, 1)

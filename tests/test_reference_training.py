@@ -1,4 +1,4 @@
-"""Adam by hand, and what training reports."""
+"""Adam against calculations by hand, and what training reports."""
 
 import itertools
 
@@ -29,13 +29,13 @@ def test_two_steps_are_those_worked_out_by_hand():
 
 
 def test_epsilon_is_added_outside_the_corrected_root():
-    """With a gradient as small as epsilon the first step is half as long; inside the root it would not be."""
+    """With a gradient as small as epsilon, the first step is half as long; with epsilon inside the root it is not."""
     adam = Adam({"p": np.array([0.0])})
     adam.step({"p": np.array([1e-8])})
     assert adam.parameters["p"][0] == pytest.approx(-0.0005)
 
 
-def test_adam_leaves_the_arrays_it_was_given_alone():
+def test_adam_does_not_change_the_given_arrays():
     given = np.array([1.0])
     Adam({"p": given}).step({"p": np.array([1.0])})
     assert given == 1.0

@@ -1,4 +1,4 @@
-"""The Penn Treebank reader, on a text small enough to read along."""
+"""The Penn Treebank reader, on a tiny text."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_a_language_model_is_fed_the_text(folder):
     np.testing.assert_array_equal(second["inputs"], [[eos, a, b], [d, b, eos]])
 
 
-def test_other_workloads_have_no_use_for_the_text(tmp_path):
+def test_other_workloads_do_not_read_the_text(tmp_path):
     workload = parse_workload("ce-short[batch=2,steps=2]")
     [with_data], [without] = make_batches(workload, 1, data=tmp_path / "nowhere"), make_batches(workload, 1)
     np.testing.assert_array_equal(with_data["inputs"], without["inputs"])
@@ -62,11 +62,11 @@ def test_other_workloads_have_no_use_for_the_text(tmp_path):
 
 @pytest.mark.parametrize("where", ["", "no/such/folder", "ptb.train.txt"])
 def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path, where):
-    if where == "ptb.train.txt":  # a file was given where its folder was wanted
+    if where == "ptb.train.txt":  # a file instead of its folder
         (tmp_path / where).write_text(TEXT)
     with pytest.raises(UserError, match="cannot read the Penn Treebank") as caught:
         read_treebank(tmp_path / where, 10)
-    assert "folder that holds ptb.train.txt" in caught.value.hint
+    assert "folder that contains ptb.train.txt" in caught.value.hint
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n\n"], ids=["empty", "blank"])
@@ -76,7 +76,7 @@ def test_a_text_without_words_is_an_error(folder, content):
         read_treebank(folder, 10)
 
 
-def test_bytes_that_are_no_text_are_an_error(folder):
+def test_bytes_that_are_not_text_are_an_error(folder):
     (folder / "ptb.train.txt").write_bytes(b"caf\xe9\n")
     with pytest.raises(UserError, match="not UTF-8"):
         read_treebank(folder, 10)

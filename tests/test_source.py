@@ -1,4 +1,4 @@
-"""Which code computed a row: told apart by framework, so that one may change without the others."""
+"""Which code computed a row: each framework has its own hash, so that one can change without the others."""
 
 import shutil
 
@@ -10,13 +10,13 @@ from rnnbench.files import worker_package
 from rnnbench.manifests import describe_tool, manifests, source_hash, system_sources
 
 
-def test_every_framework_has_a_hash_of_its_own(sabotage):
+def test_every_framework_has_its_own_hash(sabotage):
     sources = describe_tool().sources
     assert set(sources) == set(manifests()) >= {"pytorch", "sabotage"}
     assert len(set(sources.values())) == len(sources)
 
 
-def test_a_hash_changes_with_what_is_written_and_not_with_anything_else(tmp_path):
+def test_a_hash_changes_with_the_code_and_with_nothing_else(tmp_path):
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "code.py").write_text("1")
     before = source_hash(tmp_path)
@@ -26,12 +26,13 @@ def test_a_hash_changes_with_what_is_written_and_not_with_anything_else(tmp_path
     (tmp_path / "inside" / "code.py").write_text("2")
     source_hash.cache_clear()
     assert source_hash(tmp_path) != before
-    assert source_hash(tmp_path, pattern="*") == source_hash(pattern="*")  # nothing lies in the folder itself
+    assert source_hash(tmp_path, pattern="*") == source_hash(pattern="*")  # the folder itself contains no code
 
 
-def test_shared_code_counts_for_those_who_use_it_and_for_no_other(tmp_path, monkeypatch):
+def test_shared_code_is_in_the_hashes_of_its_users_only(tmp_path, monkeypatch):
     copy = tmp_path / "rnnbench_worker"
     shutil.copytree(worker_package(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    manifests()  # fills its cache before the copy replaces the package
     monkeypatch.setattr("rnnbench.manifests.worker_package", lambda: copy)
     before = {name: system_sources(manifest) for name, manifest in manifests().items()}
     (copy / "shared" / "keras.py").write_text("changed")

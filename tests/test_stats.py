@@ -1,4 +1,4 @@
-"""The statistics: the estimate, its interval, and ratios, on numbers whose truth is known."""
+"""The statistics: the estimate, its interval, and ratios, on numbers with a known truth."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from rnnbench.stats.intervals import Series, interval, ratio, replicates, wall_t
 
 
 def series(*seconds, batches=1):
-    """One launch, of blocks that took so many seconds."""
+    """One launch, whose blocks took these seconds."""
     return Series(np.full(len(seconds), float(batches)), np.array(seconds, np.float64))
 
 
@@ -19,7 +19,7 @@ def measured(launches):
 
 
 def drawn(generator, launches, samples, mean=1.0, between=0.05, within=0.02):
-    """Launches as they are: each has its own level, and its blocks vary about that."""
+    """Realistic launches: each has its own mean, and its blocks vary around it."""
     levels = generator.normal(mean, between * mean, launches)
     return [series(*generator.normal(level, within * mean, samples)) for level in levels]
 
@@ -38,7 +38,7 @@ LAUNCHES = st.lists(
 
 @settings(deadline=None, max_examples=50)
 @given(LAUNCHES)
-def test_the_interval_holds_the_estimate_and_stays_within_what_was_seen(launches):
+def test_the_interval_contains_the_estimate_and_stays_within_the_samples(launches):
     made = [Series(*np.array(launch, np.float64).T) for launch in launches]
     per_batch = np.concatenate([one.seconds / one.batches for one in made])
     low, estimate, high = measured(made)
@@ -48,7 +48,7 @@ def test_the_interval_holds_the_estimate_and_stays_within_what_was_seen(launches
     assert high <= per_batch.max() * (1 + 1e-9)
 
 
-def test_identical_samples_leave_no_doubt():
+def test_identical_samples_have_an_interval_of_zero_width():
     low, estimate, high = measured([series(*[0.25] * 10, batches=4)] * 3)
     assert (low, estimate, high) == (0.0625, 0.0625, 0.0625)
 
@@ -66,11 +66,11 @@ def test_launches_may_have_different_numbers_of_samples():
 
 
 def test_launches_that_disagree_widen_the_interval_however_many_samples_each_has():
-    """The process is the unit of sampling: a thousand samples of three launches are three, not a thousand."""
+    """The process is the unit of sampling: three launches are three draws, however many samples they have."""
     agreeing = measured([series(*[1.0, 1.01] * 100) for _ in range(3)])
-    apart = measured([series(*[level, level + 0.01] * 100) for level in (0.9, 1.0, 1.1)])
+    disagreeing = measured([series(*[level, level + 0.01] * 100) for level in (0.9, 1.0, 1.1)])
     assert agreeing.high - agreeing.low < 0.005
-    assert apart.high - apart.low > 0.1
+    assert disagreeing.high - disagreeing.low > 0.1
 
 
 def test_more_launches_narrow_the_interval():
@@ -82,14 +82,14 @@ def test_more_launches_narrow_the_interval():
     assert many < 0.75 * few
 
 
-def test_the_interval_holds_the_truth_about_as_often_as_it_says():
+def test_the_interval_has_about_its_nominal_coverage():
     generator = np.random.default_rng(0)
     intervals = [measured(drawn(generator, launches=8, samples=10)) for _ in range(200)]
     held = np.mean([low <= 1.0 <= high for low, _, high in intervals])
     assert 0.85 <= held <= 0.99
 
 
-def test_the_interval_of_a_ratio_holds_the_truth_about_as_often_as_it_says():
+def test_the_interval_of_a_ratio_has_about_its_nominal_coverage():
     generator = np.random.default_rng(2)
     held = 0
     for _ in range(200):
@@ -99,18 +99,18 @@ def test_the_interval_of_a_ratio_holds_the_truth_about_as_often_as_it_says():
     assert 0.85 <= held / 200 <= 0.99
 
 
-def test_a_series_beside_itself_is_about_one():
+def test_the_ratio_of_a_series_to_itself_is_about_one():
     launches = drawn(np.random.default_rng(3), 5, 10)
     wall, draws = wall_time(launches), replicates(launches)
     low, estimate, high = ratio(wall, draws, wall, draws)
     assert estimate == 1.0
-    assert low < 1.0 < high  # two measurements of the same thing would differ by so much
+    assert low < 1.0 < high  # two measurements of the same program would differ by as much
     assert low > 0.8
     assert high < 1.25
 
 
 def test_the_two_sides_of_a_ratio_are_drawn_independently():
-    """Both come from the same random numbers; paired in step, two like series would seem to differ by nothing."""
+    """Both come from the same random numbers; without a shift, two equal series would not seem to vary."""
     launches = drawn(np.random.default_rng(4), 5, 10)
     wall, draws = wall_time(launches), replicates(launches)
     alone = interval(wall, draws)
@@ -131,5 +131,5 @@ def test_the_same_numbers_give_the_same_interval_always():
     first = measured(launches)
     for name in ("_sample_weights", "_launch_draws"):
         getattr(bootstrap, name).cache_clear()
-    np.random.seed(0)  # nothing global may matter
+    np.random.seed(0)  # global state must have no effect
     assert measured(launches) == first

@@ -1,4 +1,4 @@
-"""A run folder: what is written is read back, and after any damage as much of it as there is."""
+"""A run folder: what was written is read back; after any damage, everything that is left."""
 
 import ast
 import tempfile
@@ -62,7 +62,7 @@ def test_what_a_worker_printed_is_kept_whatever_it_was(folder):
     assert (folder / place).read_text() == "text ? of any kind\n"
 
 
-def test_a_log_never_takes_the_place_of_an_earlier_one(folder):
+def test_a_log_never_overwrites_an_earlier_one(folder):
     places = [write_log(folder, "some.log", text) for text in ("first", "second", "third")]
     assert [(folder / place).read_text() for place in places] == ["first", "second", "third"]
 
@@ -70,7 +70,7 @@ def test_a_log_never_takes_the_place_of_an_earlier_one(folder):
 # --- damage ---------------------------------------------------------------------------------------------
 
 
-def test_after_a_torn_line_the_next_record_begins_on_a_line_of_its_own(folder):
+def test_after_an_incomplete_line_the_next_record_starts_on_a_new_line(folder):
     path = fill(folder)
     path.write_bytes(path.read_bytes()[:-20])
     append(folder, RECORDS[0])
@@ -87,7 +87,7 @@ DAMAGE = {
     "not UTF-8": msgspec.json.encode(RECORDS[1]).replace(b"logs", b"\xff\xfe"),
     "another kind": b'{"kind": "lunch"}',
     "a field of another type": msgspec.json.encode(RECORDS[1]).replace(b'"round":0', b'"round":"first"'),
-    "a lacking field": msgspec.json.encode(RECORDS[1]).replace(b'"outcome"', b'"result"'),
+    "a missing field": msgspec.json.encode(RECORDS[1]).replace(b'"outcome"', b'"result"'),
     "no object": b"[1, 2]",
 }
 
@@ -129,14 +129,14 @@ def test_wherever_the_file_is_cut_all_complete_lines_are_read(cut):
         # A cut that takes only the last line break leaves a complete record.
         assert contents.records[:complete] == tuple(RECORDS[:complete])
         assert len(contents.records) + len(contents.damaged) == complete + (not kept.endswith(b"\n") and kept != b"")
-        # And it can be gone on with.
+        # And the run can be resumed.
         append(folder, RECORDS[0])
         again = read_folder(folder)
         assert again.records == (*contents.records, RECORDS[0])
         assert again.damaged == contents.damaged
 
 
-def test_a_run_without_its_records_says_so(folder):
+def test_missing_records_are_reported(folder):
     (folder / RECORDS_FILE).unlink()
     contents = read_folder(folder)
     assert contents.records == ()
@@ -163,9 +163,9 @@ def test_an_empty_folder_can_be_used(tmp_path):
     assert read_folder(tmp_path / "there").run == RUN
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(UserError, match="is no run") as caught:
+        with pytest.raises(UserError, match="is not a run") as caught:
             read_folder(place)
         assert "run.json" in caught.value.hint
 
@@ -183,8 +183,8 @@ def test_a_damaged_run_file_is_refused(folder, damage):
         read_folder(folder)
 
 
-def test_the_run_file_is_whole_or_not_there(tmp_path, monkeypatch):
-    """Interrupted while it is written, a run has not begun, and its folder says so."""
+def test_the_run_file_is_complete_or_missing(tmp_path, monkeypatch):
+    """If writing it is interrupted, the folder is not a run, and reading it says so."""
 
     def interrupted(source, target):
         raise KeyboardInterrupt
@@ -192,12 +192,12 @@ def test_the_run_file_is_whole_or_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr("os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         create_folder(tmp_path / "run", RUN)
-    with pytest.raises(UserError, match="is no run"):
+    with pytest.raises(UserError, match="is not a run"):
         read_folder(tmp_path / "run")
 
 
 def test_nothing_is_ever_unpickled():
-    for path in Path(store.__file__).parent.glob("*.py"):
+    for path in Path(store.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None

@@ -142,7 +142,7 @@ def test_a_fixed_protocol_cannot_be_run_ahead():
 
 
 def test_nobody_ahead_is_refused():
-    with pytest.raises(UserError, match="workers at once"):
+    with pytest.raises(UserError, match="parallel workers"):
         make_method(ahead=0)
 
 

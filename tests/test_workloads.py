@@ -1,4 +1,4 @@
-"""The workloads: the six of the design, their counts, their overrides, and a user's own."""
+"""The workloads: the six of the catalog, their counts, their overrides, and a user's own."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ TABLE = {
 def test_the_catalogue_is_the_table_of_the_design():
     found = {name: msgspec.structs.asdict(workload) for name, workload in CATALOG.items()}
     for fields in found.values():
-        assert fields.pop("origin").startswith("seed")
+        assert fields.pop("origin").startswith(("Braun", "Carrot", "Lazarus"))
     assert found == {name: {"name": name, **fields} for name, fields in TABLE.items()}
 
 
@@ -88,7 +88,7 @@ def test_parameters_lie_in_the_canonical_layout():
 # The lengths of bi-ctc-long: evenly from 1000 down to 500, 32 of them.
 STEPS = 24_000
 # Two operations for each weight and each step (the last-step head: each sequence). Of the topmost layer of
-# bi-ce-long the head reads one step, which is the first that is run backwards.
+# bi-ce-long the head reads one step, which is the first one of the backward direction.
 FORWARD = {
     "ptb-lm": 2 * 6400 * (1024 * (384 + 512 + 512) + 256 * 10001),
     "ce-short": 2 * (6400 * 1280 * 443 + 64 * 320 * 10),
@@ -97,7 +97,7 @@ FORWARD = {
     "bi-ctc-long": 2 * STEPS * (2560 * (443 + 3 * 960) + 640 * 59),
     "elman-step": 2 * 20 * (20 + 10),
 }
-# The gradient of the data, which nobody needs: one product less.
+# The gradient with respect to the data is not needed: one product less.
 SPARED = {
     "ptb-lm": 0,
     "ce-short": 2 * 6400 * 1280 * 123,
@@ -116,7 +116,7 @@ def test_operations_are_counted_as_by_hand():
     assert flops(CATALOG["ptb-lm"], "train") == 153_678_643_200
     assert flops(CATALOG["ce-short"], "forward") == 7_258_521_600
     assert flops(CATALOG["ce-short"], "train") == 19_760_332_800
-    # The design's 1.6 TFLOP, were every sequence as long as the longest.
+    # 1.6 TFLOP, if every sequence were as long as the longest.
     assert flops(parse_workload("bi-ctc-long[shortest=1000]"), "train") == 1_620_418_560_000
     assert flops(CATALOG["bi-ctc-long"], "train") == 1_620_418_560_000 * STEPS // 32_000
 
@@ -125,12 +125,12 @@ def test_bytes_are_counted_as_by_hand():
     # inputs + parameters + logits; training: inputs + targets + parameters and two moments, in and out
     assert compulsory_bytes(CATALOG["ce-short"], "forward") == 64 * 100 * 123 * 4 + 571_520 * 4 + 64 * 10 * 4
     assert compulsory_bytes(CATALOG["ce-short"], "train") == 64 * 100 * 123 * 4 + 64 * 8 + 571_520 * 24
-    # a single step: input, state before and parameters; the state after, or parameters and moments in and out
+    # a single step: input, previous state and parameters; the new state, or parameters and moments in and out
     assert compulsory_bytes(CATALOG["elman-step"], "forward") == (10 + 20 + 600 + 20) * 4
     assert compulsory_bytes(CATALOG["elman-step"], "train") == (10 + 20 + 6 * 600) * 4
     assert compulsory_bytes(CATALOG["ptb-lm"], "train") == 6400 * 8 + 6400 * 8 + 5_295_249 * 24
     assert compulsory_bytes(CATALOG["bi-ctc-long"], "train") == STEPS * 123 * 4 + 3200 * 8 + 8_554_880 * 24
-    # An embedding is not read as a whole; logits are as wide as the precision has them, beyond the end there are none.
+    # An embedding is not read as a whole; logits have the width of the precision, and padded steps have none.
     words = (5_295_249 - 10001 * 128) * 4
     assert compulsory_bytes(CATALOG["ptb-lm"], "forward") == 6400 * 8 + words + 6400 * 10001 * 4
     assert compulsory_bytes(CATALOG["ptb-lm"], "forward", "bf16") == 6400 * 8 + words + 6400 * 10001 * 2
@@ -177,7 +177,7 @@ def test_lengths_stay_spread_over_the_same_share_of_the_steps():
     assert parse_workload("ce-long[steps=10]").shortest == 0
 
 
-def test_a_number_that_was_given_is_named_where_another_would_have_followed():
+def test_a_given_number_is_named_if_another_would_have_been_derived():
     given_back = parse_workload("bi-ctc-long[steps=800,shortest=500]")
     assert given_back.shortest == 500
     assert given_back.name == "bi-ctc-long[shortest=500,steps=800]"
@@ -186,7 +186,7 @@ def test_a_number_that_was_given_is_named_where_another_would_have_followed():
 
 @st.composite
 def overridden(draw):
-    """Any workload with any of its numbers changed, some of them to what they were."""
+    """Any workload with any of its numbers changed, some of them to the same value."""
     base = draw(st.sampled_from(list(CATALOG.values())))
     fields = ["batch", "hidden"] if base.one_step else ["batch", "steps", "hidden", "layers"]
     fields += ["vocabulary", "embedding"] if base.vocabulary else ["features"]
@@ -238,13 +238,13 @@ BAD_NAMES = {
     "ce-short[vocabulary=9,embedding=4]": ("token ids or real numbers", "not both"),
     "ptb-lm[features=3]": ("token ids or real numbers", "not both"),
     "ptb-lm[embedding=0]": ("belong together", "give both or neither"),
-    "ptb-lm[classes=10]": ("predicts the next token", "let classes equal vocabulary"),
+    "ptb-lm[classes=10]": ("predicts the next token", "set classes to the vocabulary"),
     "ce-short[shortest=50]": ("defined for the CTC loss only", "leave shortest at 0"),
     "ce-short[labels=5]": ("labels belong to the CTC loss", "leave labels at 0"),
     "bi-ctc-long[shortest=1001]": ("shortest (1001) is longer than steps (1000)", "lower shortest or raise steps"),
     "bi-ctc-long[classes=1]": ("at least 2 classes", "class 0 is the blank"),
     "elman-step[steps=2]": ("a single step", "only batch, features and hidden"),
-    "elman-step[classes=2]": ("a single step", "let classes be 0"),
+    "elman-step[classes=2]": ("a single step", "set classes to 0"),
     "bi-ctc-long[labels=0]": ("0 labels do not fit", "labels may be 1 to 250"),
     "bi-ctc-long[labels=251]": ("251 labels do not fit the shortest sequence (500 steps)", "labels may be 1 to 250"),
     "bi-ctc-long[steps=100]": ("100 labels do not fit the shortest sequence (50 steps)", "labels may be 1 to 25"),
@@ -315,12 +315,12 @@ BAD_FILES = {
     "nothing in it": ("", "no table [workload.NAME]"),
     "no tables": ("workload = 3", "no table [workload.NAME]"),
     "a list": ("[[workload]]\nbatch = 3", "no table [workload.NAME]"),
-    "a workload that is no table": ("[workload]\ntiny = 3", "tiny"),
-    "a bad name": (f"[workload.'Tiny Speech']\n{TINY}features = 2", "'Tiny Speech' is no workload name"),
-    "a name with brackets": (f"[workload.'tiny[batch=3]']\n{TINY}features = 2", "is no workload name"),
+    "a workload that is not a table": ("[workload]\ntiny = 3", "tiny"),
+    "a bad name": (f"[workload.'Tiny Speech']\n{TINY}features = 2", "'Tiny Speech' is not a workload name"),
+    "a name with brackets": (f"[workload.'tiny[batch=3]']\n{TINY}features = 2", "is not a workload name"),
     "a taken name": (f"[workload.ce-short]\n{TINY}features = 2", "'ce-short' is already a workload"),
     "an unknown field": (f"[workload.tiny]\n{TINY}features = 2\nlayer = 2", "unknown fields layer"),
-    "a lacking field": ("[workload.tiny]\nbatch = 8", "missing required field"),
+    "a missing field": ("[workload.tiny]\nbatch = 8", "missing required field"),
     "a word for a number": (f"[workload.tiny]\n{TINY}features = 'two'", "Expected `int`, got `str`"),
     "half a unit": (f"[workload.tiny]\n{TINY}features = 2.5", "Expected `int`, got `float`"),
     "another loss": (f"[workload.tiny]\n{TINY}features = 2\nloss = 'mse'", "Invalid enum value 'mse'"),
@@ -344,13 +344,13 @@ def test_a_bad_file_is_refused_with_what_to_do(written, kind):
     assert caught.value.hint
 
 
-def test_an_unknown_field_is_answered_with_all_that_there_are(written):
+def test_an_unknown_field_is_answered_with_all_fields(written):
     with pytest.raises(UserError) as caught:
         load_workloads(written(f"[workload.tiny]\n{TINY}features = 2\nlayer = 2"))
     assert {"batch", "layers", "head_on", "labels"} <= set(caught.value.hint.removeprefix("allowed: ").split(", "))
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot read .*nowhere.toml: No such file"):
         load_workloads(tmp_path / "nowhere.toml")
     (tmp_path / "latin.toml").write_bytes(b"# \xe4\n")

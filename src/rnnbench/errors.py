@@ -1,10 +1,10 @@
-"""Errors a user can do something about. The command line prints them plainly and exits with 2."""
+"""Errors that a user can correct. The command line prints them without a traceback and exits with code 2."""
 
 import difflib
 
 
 class UserError(Exception):
-    """Bad input: `what` went wrong, and `hint`, what is allowed or what to do."""
+    """`what` went wrong, and a `hint`: what is allowed or what to do."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(f"{what}\n{hint}" if hint else what)
@@ -13,6 +13,6 @@ class UserError(Exception):
 
 
 def nearest(name: str, names: list[str]) -> str:
-    """A hint: the names that look most like what was typed, or all of them."""
+    """A hint: the names most similar to the given one, or all names."""
     close = difflib.get_close_matches(name, names, n=5, cutoff=0.4)
     return f"nearest: {', '.join(close)}" if close else f"there are: {', '.join(names)}"

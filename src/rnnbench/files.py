@@ -1,4 +1,4 @@
-"""Files and folders: where rnnbench keeps things, writing without half-written results, and locks."""
+"""Files and folders: where rnnbench keeps them, atomic writes, deletion, and locks."""
 
 import fcntl
 import os
@@ -10,21 +10,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def _xdg(variable: str, default: str) -> Path:
-    value = os.environ.get(variable, "")
-    # The XDG specification says a relative path there is to be ignored.
-    base = Path(value) if value and os.path.isabs(value) else Path.home() / default
-    return base / "rnnbench"
-
-
 def cache_folder() -> Path:
-    """Environments and verification results: can be deleted at any time."""
-    return _xdg("XDG_CACHE_HOME", ".cache")
+    """For environments and verification results: it can be deleted at any time."""
+    return _xdg_folder("XDG_CACHE_HOME", ".cache")
 
 
 def config_folder() -> Path:
-    """What the user told us and could not be found out again: interpreters given by `env use`."""
-    return _xdg("XDG_CONFIG_HOME", ".config")
+    """For the user's choices: the external interpreters named by `env use`."""
+    return _xdg_folder("XDG_CONFIG_HOME", ".config")
+
+
+def _xdg_folder(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    # By the XDG specification, a relative path in the variable is ignored.
+    base = Path(value) if value and os.path.isabs(value) else Path.home() / default
+    return base / "rnnbench"
 
 
 def worker_package() -> Path:
@@ -33,18 +33,18 @@ def worker_package() -> Path:
 
     spec = importlib.util.find_spec("rnnbench_worker")
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError("the package rnnbench_worker is not installed beside rnnbench")
+        raise RuntimeError("the package rnnbench_worker is not installed together with rnnbench")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """The file is there with all its content, or as it was before; also after a crash."""
+    """Write the file completely or leave it unchanged, even if the process crashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            os.fchmod(handle, 0o666 & ~_umask())  # a temporary file is its maker's alone; what it becomes is not
+            os.fchmod(handle, 0o666 & ~_umask())  # a temporary file is private; the final one has the usual permissions
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -60,38 +60,38 @@ def _umask() -> int:
 
 
 def file_name(text: str) -> str:
-    """The text as a name that every file system takes; still to be read, but not to be read back."""
-    told_apart = text.replace("/", ".").replace("|", "_")
-    return "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in told_apart)
+    """The text as a file name for every file system: readable, but it cannot be converted back."""
+    separated = text.replace("/", ".").replace("|", "_")
+    return "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in separated)
 
 
 def remove_folder(folder: Path) -> None:
     if folder.is_symlink():
-        folder.unlink()  # somebody moved the environment to another disk; only the link is ours
+        folder.unlink()  # the user moved the environment to another disk: delete only the link
     elif folder.exists():
         shutil.rmtree(folder)
 
 
 def disk_usage(folder: Path) -> int:
-    """Bytes a folder takes on the disk."""
+    """The bytes that a folder takes on the disk."""
     total = 0
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            with suppress(FileNotFoundError):  # it may be in use, and byte code comes and goes
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            with suppress(FileNotFoundError):  # the folder may be in use, and byte code files come and go
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
     return total
 
 
-_LOOK_SECONDS = 0.5  # not a wait in the kernel: a thread could not be called back from there
+_POLL_SECONDS = 0.5  # a thread that waits in the kernel could not be interrupted
 
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold the lock of this file; when another has it, say so through `waiting` at every look, and wait.
+    """Hold the lock of this file. While another process has it, wait and call `waiting` again and again.
 
-    What `waiting` raises ends the waiting; without `waiting`, BlockingIOError is raised instead. Yields the
-    descriptor: a child that inherits it keeps the lock, so that a driver killed outright leaves no folder
-    to be deleted under its pip.
+    An exception from `waiting` ends the wait; without `waiting`, BlockingIOError is raised instead. Yields the
+    descriptor: a child that inherits it keeps the lock, so that, if the driver is killed, nobody deletes the folder
+    while its pip still runs.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -103,14 +103,14 @@ def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[in
                 if waiting is None:
                     raise
                 waiting()
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
         yield descriptor
     finally:
         os.close(descriptor)  # the file stays: deleting it would let two processes lock two files
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody is at work there now."""
+    """Whether another process holds the lock now."""
     if not path.exists():
         return False
     try:
@@ -119,4 +119,4 @@ def is_locked(path: Path) -> bool:
     except BlockingIOError:
         return True
     except PermissionError:
-        return False  # a cache that is not ours to write; whoever may write it can tell
+        return False  # without write access to the cache this cannot be found out

@@ -1,4 +1,4 @@
-"""The machine in front of us, as far as it matters to a time: processors, memory, GPU, system."""
+"""This machine: its processors, memory and GPUs, and the method that measures on it (threads, limits)."""
 
 import contextlib
 import os
@@ -40,12 +40,12 @@ def allowed_cpus() -> list[int]:
 
 
 def physical_cpus() -> list[int]:
-    """One processor of each physical core among the allowed ones: siblings share what we measure."""
+    """One allowed processor per physical core: processors of one core share its execution units."""
     seen: set[str] = set()
     chosen: list[int] = []
     for cpu in allowed_cpus():
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        core = _read(topology) or str(cpu)
+        core = _read_text(topology) or str(cpu)
         if core not in seen:
             seen.add(core)
             chosen.append(cpu)
@@ -54,8 +54,8 @@ def physical_cpus() -> list[int]:
 
 @cache
 def this_processor() -> Processor:
-    """The features are those of the first core; none where the kernel does not list them."""
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
+    """Architecture and features of the first core; no features if the kernel does not list them."""
+    for line in _read_text(Path("/proc/cpuinfo")).splitlines():
         name, _, value = line.partition(":")
         if name.strip() in ("flags", "Features"):
             return Processor(platform.machine(), frozenset(value.split()))
@@ -63,7 +63,7 @@ def this_processor() -> Processor:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """NVIDIA GPUs by their own tool; none when it is not there or does not answer."""
+    """The GPUs that nvidia-smi lists; none if it is missing or does not answer."""
     if shutil.which("nvidia-smi") is None:
         return ()
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits"]
@@ -75,8 +75,8 @@ def find_gpus() -> tuple[Gpu, ...]:
     for line in answer.strip().splitlines():
         with contextlib.suppress(ValueError):  # "No devices were found"
             name, driver, memory = (field.strip() for field in line.split(","))
-            known = 0 if memory.startswith("[") else int(memory)  # such as [N/A]
-            gpus.append(Gpu(name=name, driver=driver, memory_mib=known))
+            memory_mib = 0 if memory.startswith("[") else int(memory)  # such as [N/A]
+            gpus.append(Gpu(name=name, driver=driver, memory_mib=memory_mib))
     return tuple(gpus)
 
 
@@ -88,7 +88,7 @@ def total_memory() -> int:
 
 
 def _cpu_model() -> str:
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
+    for line in _read_text(Path("/proc/cpuinfo")).splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
@@ -97,7 +97,7 @@ def _cpu_model() -> str:
 def _caches() -> dict[str, str]:
     found: dict[str, str] = {}
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
+        level, kind, size = (_read_text(index / name) for name in ("level", "type", "size"))
         if level and size:
             found[f"L{level}{'' if kind == 'Unified' else kind[:1].lower()}"] = size
     return found
@@ -110,7 +110,7 @@ def _system_name() -> str:
         return platform.platform()
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -131,28 +131,28 @@ def make_method(
     ahead: int = 1,
     **others: Any,
 ) -> Method:
-    """A Method; zeros stand for what the effort or the machine says. `others` are further fields of it."""
+    """A Method from checked options. 0 means the value of the effort or of the machine. `others` are more fields."""
     for value, allowed, what in (
         (effort, get_args(Effort), "effort"),
         (protocol, get_args(Protocol), "protocol"),
         (timing, get_args(Timing), "timing"),
     ):
         if value not in allowed:
-            raise UserError(f"'{value}' is no {what}", f"allowed: {', '.join(allowed)}")
+            raise UserError(f"'{value}' is not a valid {what}", f"allowed: {', '.join(allowed)}")
     for number, least, what in (
         (launches, 0, "launches"),
         (limit_seconds, 1, "the time limit"),
         (memory_gb, 0, "the memory limit"),
         (threads, 0, "threads"),
         (seed, 0, "the seed"),
-        (ahead, 1, "the workers at once"),
+        (ahead, 1, "the number of parallel workers"),
     ):
-        if not least <= number < float("inf"):  # said so that not-a-number is refused too
+        if not least <= number < float("inf"):  # written so that NaN is refused too
             raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
     if ahead > 1 and protocol != "adaptive":
         raise UserError(
-            f"workers ahead do not go with the protocol of {protocol}",
-            "it fixes how many batches are discarded, and a worker that has waited must warm up again",
+            f"parallel workers cannot be combined with the protocol of {protocol}",
+            "it fixes the number of discarded batches, but a worker that has waited must warm up again",
         )
     base = next(method for name, method in EFFORTS.items() if name == effort)
     count, cpus = pick_threads(threads)
@@ -173,10 +173,10 @@ def make_method(
 
 
 def pick_threads(wanted: int) -> tuple[int, tuple[int, ...]]:
-    """How many threads, and the processors they are pinned to: distinct cores as far as they go."""
+    """The number of threads, and the processors they are pinned to: on different cores, as long as there are enough."""
     cores, everything = physical_cpus(), allowed_cpus()
     count = wanted or len(cores)
     if count > len(everything):
-        raise UserError(f"there cannot be {count} threads", f"this process may use {len(everything)} processors")
+        raise UserError(f"{count} threads are too many", f"this process may use {len(everything)} processors")
     order = cores + [cpu for cpu in everything if cpu not in cores]
     return count, tuple(sorted(order[:count]))

@@ -1,4 +1,4 @@
-"""Finding the framework folders: the built-in ones, other packages', and those a developer points to."""
+"""The manifests of all frameworks (built in, from other packages, from RNNBENCH_SYSTEMS), and hashes of their code."""
 
 import hashlib
 import os
@@ -18,11 +18,11 @@ from rnnbench.files import worker_package
 from rnnbench.version import __version__
 
 ENTRY_POINT = "rnnbench.systems"
-VARIABLE = "RNNBENCH_SYSTEMS"  # folders, separated as in PATH
+VARIABLE = "RNNBENCH_SYSTEMS"  # an environment variable: folders, separated as in PATH
 
 
 def manifests() -> dict[str, Manifest]:
-    """Every framework there is, by name. A later folder may not take an earlier one's name."""
+    """All frameworks by name. Two folders must not have the same name."""
     return _read_all(os.environ.get(VARIABLE, ""))
 
 
@@ -35,7 +35,7 @@ def _read_all(extra: str) -> dict[str, Manifest]:
         manifest = read_manifest(folder)
         if manifest.framework in found:
             raise UserError(
-                f"two folders call themselves '{manifest.framework}'",
+                f"two folders have the framework name '{manifest.framework}'",
                 f"{found[manifest.framework].folder} and {folder}: rename one in its manifest.toml",
             )
         found[manifest.framework] = manifest
@@ -43,7 +43,7 @@ def _read_all(extra: str) -> dict[str, Manifest]:
 
 
 def _framework_folders(root: Path) -> list[Path]:
-    """The folder itself where it has a manifest, or else those of its children that have one."""
+    """The folder itself if it has a manifest, or else its subfolders that have one."""
     if (root / "manifest.toml").is_file():
         return [root]
     if not root.is_dir():
@@ -52,10 +52,10 @@ def _framework_folders(root: Path) -> list[Path]:
 
 
 def _entry_point_folders() -> list[Path]:
-    """Folders offered by installed packages. Located, never imported: they may need their framework."""
+    """Folders of installed packages. They are found without importing them, which may need their framework."""
     folders: list[Path] = []
     for entry in metadata.entry_points(group=ENTRY_POINT):
-        # Only the outermost package is asked for: to find one inside it, importlib would import it.
+        # Only the outermost package is looked up: to find a package inside it, importlib would import it.
         outermost, *inner = entry.module.split(".")
         spec = find_spec(outermost)
         places = [Path(place, *inner) for place in (spec.submodule_search_locations or [])] if spec else []
@@ -64,7 +64,7 @@ def _entry_point_folders() -> list[Path]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """One manifest.toml, checked."""
+    """Read and check one manifest.toml."""
     path = folder / "manifest.toml"
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -89,7 +89,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 @lru_cache(maxsize=64)
 def source_hash(*folders: Path, pattern: str = "**/*") -> str:
-    """A short hash over every Python and TOML file of the folders: code that changed is another system."""
+    """A short hash of all Python and TOML files of the folders: it changes with the code."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.glob(pattern)):
@@ -99,9 +99,9 @@ def source_hash(*folders: Path, pattern: str = "**/*") -> str:
 
 
 def system_sources(manifest: Manifest) -> str:
-    """The hash of all that computes a framework's rows: its folder, what it uses, and the worker around them.
+    """The hash of all code that computes a framework's rows: its folder, what it uses, and the worker itself.
 
-    Not of other frameworks' folders: a row stays comparable when another framework is added or changed.
+    Other frameworks are not included: rows stay comparable when another framework is added or changed.
     """
     worker = worker_package().resolve()
     parts = [source_hash(worker, pattern="*"), source_hash(manifest.path.resolve())]
@@ -122,7 +122,7 @@ def describe_tool() -> Tool:
 
 
 def _revision() -> str:
-    """The git revision of the checkout this code lies in; empty when it is installed elsewhere."""
+    """The git revision of the checkout that contains this code; empty if it is not in a checkout."""
     here = Path(__file__).resolve().parent
     try:
         if _git(here, "ls-files", "--error-unmatch", Path(__file__).name) == "":

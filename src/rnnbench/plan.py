@@ -1,6 +1,6 @@
 """From a selection to ordered cases, with a reason for each combination that is left out.
 
-First `find_targets` looks at the machine, then `cross` only combines: it starts no interpreter.
+First `find_targets` inspects the machine. Then `cross` only combines: it starts no interpreter.
 """
 
 import shutil
@@ -22,27 +22,21 @@ from rnnbench.errors import UserError, nearest
 from rnnbench.machine import find_gpus, this_processor
 from rnnbench.manifests import manifests
 
-#: The quick comparison. A CPU takes minutes for the full language model: there it is a reduced one.
-HEADLINE_WORKLOADS: dict[Device, tuple[str, ...]] = {
-    "cpu": ("ce-short", "ptb-lm[batch=32,steps=10]"),
-    "cuda": ("ce-short", "ptb-lm"),
-}
-
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user asks for. Empty workloads or systems mean all of them."""
+    """What a user selects. Empty workloads or systems mean all of them."""
 
     systems: tuple[str, ...] = ()  # globs on the system's name
     workloads: tuple[Workload, ...] = ()
     phases: tuple[Phase, ...] = PHASES
     device: str = "auto"
     precisions: tuple[Precision, ...] = ("fp32",)
-    versions: tuple[str, ...] = ()  # `2.13.0`, or `pytorch==2.13.0` for that framework alone; empty: the manifests'
+    versions: tuple[str, ...] = ()  # `2.13.0`, or `pytorch==2.13.0` for that framework only; empty: the manifests'
     headline: bool = False  # only the systems of the quick comparison
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What will be run, what will not and why, and what both refer to."""
+    """What will be run, what will not and why, and everything that both refer to."""
 
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...]
@@ -52,28 +46,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(NamedTuple):
-    """An environment that a framework's rows would run in, whether it is there already or has to be made."""
+    """An environment that would run a framework's cases, whether it already exists or must be created."""
 
     environment: str
     version: str
-    lacking: str  # why no environment can be made; empty when there is one or can be
-
-
-def join_plans(first: Plan, *others: Plan) -> Plan:
-    """Several plans as one run: what they share is done once, and their launches are shuffled together."""
-    cases, left_out = list(first.cases), list(first.left_out)
-    workloads, systems, specs = dict(first.workloads), dict(first.systems), dict(first.specs)
-    for plan in others:
-        cases += [case for case in plan.cases if case not in cases]
-        left_out += [one for one in plan.left_out if one not in left_out]
-        workloads |= plan.workloads
-        systems |= plan.systems
-        specs |= plan.specs
-    return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
+    obstacle: str  # why it cannot be created; empty if it exists or can be created
 
 
 def make_plan(selection: Selection) -> Plan:
-    """Find out what this machine has, then cross the selection with it."""
+    """Find out what this machine has, then combine the selection with it."""
     device = pick_device(selection.device)
     systems = select_systems(selection.systems, headline=selection.headline)
     targets, specs = find_targets(systems, selection.versions, device)
@@ -88,26 +69,106 @@ def make_plan(selection: Selection) -> Plan:
     )
 
 
+def join_plans(first: Plan, *others: Plan) -> Plan:
+    """Several plans as one run: what they share is run once, and their launches are shuffled together."""
+    cases, left_out = list(first.cases), list(first.left_out)
+    workloads, systems, specs = dict(first.workloads), dict(first.systems), dict(first.specs)
+    for plan in others:
+        cases += [case for case in plan.cases if case not in cases]
+        left_out += [one for one in plan.left_out if one not in left_out]
+        workloads |= plan.workloads
+        systems |= plan.systems
+        specs |= plan.specs
+    return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
+
+
+def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
+    """The systems whose names match any of the patterns, in the manifests' order."""
+    everything = [system for manifest in manifests().values() for system in manifest.system]
+    for pattern in patterns:
+        if not any(fnmatchcase(system.name, pattern) for system in everything):
+            names = [system.name for system in everything]
+            raise UserError(f"no system matches '{pattern}'", nearest(pattern, names))
+    selected = [
+        system
+        for system in everything
+        if (not patterns or any(fnmatchcase(system.name, pattern) for pattern in patterns))
+        and (system.headline or not headline)
+    ]
+    if not selected:
+        raise UserError("none of the selected systems is a headline system", "leave out --headline")
+    return selected
+
+
+def pick_device(wanted: str) -> Device:
+    """The device to use; `auto` means the GPU if there is one."""
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise UserError(f"'{wanted}' is not a device", "allowed: cpu, cuda, auto")
+    if wanted == "cpu":
+        return "cpu"
+    gpus = find_gpus()
+    if wanted == "cuda" and not gpus:
+        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "use --device cpu")
+    return "cuda" if gpus else "cpu"
+
+
+#: The quick comparison. On a CPU the full language model takes minutes, so there it is a smaller one.
+HEADLINE_WORKLOADS: dict[Device, tuple[str, ...]] = {
+    "cpu": ("ce-short", "ptb-lm[batch=32,steps=10]"),
+    "cuda": ("ce-short", "ptb-lm"),
+}
+
+
+def _default_workloads(headline: bool, device: Device) -> tuple[Workload, ...]:
+    if not headline:
+        return tuple(workload for workload in CATALOG.values() if not workload.one_step)
+    return tuple(parse_workload(name) for name in HEADLINE_WORKLOADS[device])
+
+
 def find_targets(
     systems: Sequence[System], versions: tuple[str, ...], device: Device
 ) -> tuple[dict[str, list[Target]], dict[str, EnvironmentSpec]]:
-    """By framework, where its rows would run; and the specs of these environments.
+    """For each framework its targets; and the specs of these environments by their ids.
 
-    To look at an environment an interpreter is started: once for each framework, not for each row.
+    Inspecting an environment starts an interpreter: that happens once per environment, not once per case.
     """
     targets: dict[str, list[Target]] = {system.framework: [] for system in systems}
     specs: dict[str, EnvironmentSpec] = {}
-    _require_chosen(versions, targets)
+    _require_selected(versions, targets)
     for framework, found in targets.items():
-        for spec in _specs(manifests()[framework], versions, device):
+        for spec in _selected_specs(manifests()[framework], versions, device):
             environment = find(spec)
             identifier = environment.id if environment else spec.id
             if identifier not in specs:  # two spellings of a version are one environment
                 specs[identifier] = spec
                 version = environment.version if environment else spec.version
-                lacking = "" if environment else no_wheels(spec.architectures) or no_interpreter(spec.python)
-                found.append(Target(identifier, version, lacking))
+                obstacle = "" if environment else no_wheels(spec.architectures) or no_interpreter(spec.python)
+                found.append(Target(identifier, version, obstacle))
     return targets, specs
+
+
+def _require_selected(versions: tuple[str, ...], frameworks: Collection[str]) -> None:
+    for text in versions:
+        framework, _ = _split_version(text)
+        if framework and framework not in frameworks:
+            raise UserError(
+                f"'{text}' is for {framework}, but none of its systems is selected",
+                f"selected: {', '.join(frameworks)}",
+            )
+
+
+def _selected_specs(manifest: Manifest, versions: tuple[str, ...], device: Device) -> list[EnvironmentSpec]:
+    """The specs of the versions selected for this framework or for all; without any, of its default version."""
+    pairs = [_split_version(text) for text in versions]
+    wanted = [version for framework, version in pairs if framework in ("", manifest.framework)]
+    names = [f"{manifest.framework}=={version}" for version in wanted] or [manifest.framework]
+    return [parse_spec(name, device) for name in names]
+
+
+def _split_version(text: str) -> tuple[str, str]:
+    """Framework and version: `1.0.0` is for every selected framework (`""`), `pytorch==1.0.0` for PyTorch only."""
+    framework, _, version = text.rpartition("==")
+    return framework.strip(), version.strip()
 
 
 def cross(
@@ -118,7 +179,7 @@ def cross(
     precisions: Sequence[Precision],
     targets: Mapping[str, Sequence[Target]],
 ) -> tuple[list[Case], list[LeftOut]]:
-    """Every combination, in order: what can be run, and what cannot, with the reason."""
+    """All combinations, in order: those that can be run, and those that cannot, with the reason."""
     cases: list[Case] = []
     left_out: list[LeftOut] = []
     for workload, system in product(workloads, systems):
@@ -132,48 +193,12 @@ def cross(
                 environment=target.environment,
             )
             manifest = manifests()[system.framework]
-            reason = why_not(manifest, system, workload, phase, device, precision, target.version) or target.lacking
+            reason = why_not(manifest, system, workload, phase, device, precision, target.version) or target.obstacle
             if reason:
                 left_out.append(LeftOut(case=case, reason=reason))
             else:
                 cases.append(case)
     return cases, left_out
-
-
-def _default_workloads(headline: bool, device: Device) -> tuple[Workload, ...]:
-    if not headline:
-        return tuple(workload for workload in CATALOG.values() if not workload.one_step)
-    return tuple(parse_workload(name) for name in HEADLINE_WORKLOADS[device])
-
-
-def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
-    """The systems whose names match any of the patterns, in the manifests' order."""
-    everything = [system for manifest in manifests().values() for system in manifest.system]
-    for pattern in patterns:
-        if not any(fnmatchcase(system.name, pattern) for system in everything):
-            names = [system.name for system in everything]
-            raise UserError(f"no system matches '{pattern}'", nearest(pattern, names))
-    chosen = [
-        system
-        for system in everything
-        if (not patterns or any(fnmatchcase(system.name, pattern) for pattern in patterns))
-        and (system.headline or not headline)
-    ]
-    if not chosen:
-        raise UserError("none of the chosen systems is a headline system", "leave out --headline")
-    return chosen
-
-
-def pick_device(wanted: str) -> Device:
-    """`auto` is the GPU where there is one."""
-    if wanted not in ("auto", "cpu", "cuda"):
-        raise UserError(f"'{wanted}' is no device", "allowed: cpu, cuda, auto")
-    if wanted == "cpu":
-        return "cpu"
-    gpus = find_gpus()
-    if wanted == "cuda" and not gpus:
-        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "use --device cpu")
-    return "cuda" if gpus else "cpu"
 
 
 def why_not(
@@ -185,7 +210,7 @@ def why_not(
     precision: Precision,
     version: str,
 ) -> str:
-    """Why a combination cannot be run here; empty when it can."""
+    """Why a combination cannot be run here; empty if it can."""
     for gap in manifest.unsupported:
         if gap.covers(system, workload, phase, device, precision, version, this_processor()):
             return gap.reason
@@ -198,31 +223,8 @@ def why_not(
         if wanted not in offered:
             return f"the system offers only {what} {', '.join(offered)}"
     if workload.one_step and not system.one_step:
-        return "the single step is there to show graphs: only the systems of the seed's question have it written"
+        return "the single step only shows graphs: this system does not implement it"
     for tool in system.tools:
         if not any(shutil.which(name) for name in tool.split("|")):
-            return f"none of {tool.replace('|', ', ')} is on the PATH"
+            return f"none of {tool.replace('|', ', ')} is on PATH"
     return ""
-
-
-def _specs(manifest: Manifest, versions: tuple[str, ...], device: Device) -> list[EnvironmentSpec]:
-    """The versions named for this framework or for all of them; its own where there are none."""
-    pairs = [split_version(text) for text in versions]
-    wanted = [version for framework, version in pairs if framework in ("", manifest.framework)]
-    names = [f"{manifest.framework}=={version}" for version in wanted] or [manifest.framework]
-    return [parse_spec(name, device) for name in names]
-
-
-def split_version(text: str) -> tuple[str, str]:
-    """`1.0.0` is for every framework chosen, `pytorch==1.0.0` for that one alone."""
-    framework, _, version = text.rpartition("==")
-    return framework.strip(), version.strip()
-
-
-def _require_chosen(versions: tuple[str, ...], frameworks: Collection[str]) -> None:
-    for text in versions:
-        framework, _ = split_version(text)
-        if framework and framework not in frameworks:
-            raise UserError(
-                f"'{text}' is for {framework}, but none of its systems is chosen", f"chosen: {', '.join(frameworks)}"
-            )

@@ -1,4 +1,4 @@
-"""A run's folder: written so that it can be read after any crash, and read without trusting it."""
+"""The folder of a run: it stays readable after any crash, and every line is checked when it is read."""
 
 import os
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from rnnbench.files import locked, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
-PROFILES_FILE = "profiles.jsonl"  # apart from what was timed
+PROFILES_FILE = "profiles.jsonl"  # separate from the timed launches
 LOGS = "logs"
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as read back: what was asked, what came of it, and which lines could not be read."""
+    """A run as it was read: its plan, its results, and the lines that could not be read."""
 
     run: Run
     records: tuple[Record, ...]
@@ -29,18 +29,14 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     damaged: tuple[str, ...] = ()  # `line 7: …`
 
 
-class _Schema(msgspec.Struct):
-    schema: int
-
-
 def require_empty(folder: Path) -> None:
-    """A run never mixes with another, nor with anything else."""
+    """Refuse a folder that contains anything: a run is never mixed with other files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
 
 
 def create_folder(folder: Path, run: Run) -> None:
-    """Begin a run."""
+    """Create the folder of a new run."""
     require_empty(folder)
     (folder / LOGS).mkdir(parents=True, exist_ok=True)
     (folder / RECORDS_FILE).touch()
@@ -49,26 +45,26 @@ def create_folder(folder: Path, run: Run) -> None:
 
 @contextmanager
 def sole_use(folder: Path) -> Iterator[None]:
-    """Nobody else goes on with this run meanwhile: they would do the same, and disturb each other's times."""
-    with ExitStack() as held:
-        if (folder / RUN_FILE).is_file():  # otherwise it is no run, and whoever reads it says so
+    """Lock a run: two processes that resume it would repeat the same cases and disturb each other's times."""
+    with ExitStack() as stack:
+        if (folder / RUN_FILE).is_file():  # otherwise `read_folder` reports that it is not a run
             try:
-                held.enter_context(locked(folder / RECORDS_FILE))
+                stack.enter_context(locked(folder / RECORDS_FILE))
             except BlockingIOError:
                 raise UserError(
-                    f"{folder} is in use: another rnnbench goes on with it", "wait for that one to end, or stop it"
+                    f"{folder} is in use: another rnnbench is running it", "wait for that one to end, or stop it"
                 ) from None
         yield
 
 
 def append(folder: Path, record: Record | ProfileRecord) -> None:
-    """One record, on disk before this returns. After a torn line a new one is begun, never glued to it."""
+    """Append one record; it is on disk before this returns. After an incomplete line it starts on a new line."""
     path = folder / (PROFILES_FILE if isinstance(record, ProfileRecord) else RECORDS_FILE)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = (b"\n" if torn else b"") + msgspec.json.encode(record) + b"\n"
+        incomplete = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = (b"\n" if incomplete else b"") + msgspec.json.encode(record) + b"\n"
         while data:
             data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
@@ -77,26 +73,27 @@ def append(folder: Path, record: Record | ProfileRecord) -> None:
 
 
 def write_log(folder: Path, name: str, text: str) -> str:
-    """Keep what a worker printed; returns where, relative to the run folder."""
-    place = Path(LOGS) / name
-    while (folder / place).exists():  # a retry has the number of the attempt that failed
-        place = place.with_name(f"again-{place.name}")
-    (folder / place).parent.mkdir(exist_ok=True)  # a folder that came through git has lost it while it was empty
-    (folder / place).write_text(text, encoding="utf-8", errors="replace")
-    return str(place)
+    """Keep what a worker printed; returns the path of the file within the run folder."""
+    path = Path(LOGS) / name
+    while (folder / path).exists():  # a retry has the same name as the attempt that failed
+        path = path.with_name(f"again-{path.name}")
+    (folder / path).parent.mkdir(exist_ok=True)  # git does not keep an empty folder
+    (folder / path).write_text(text, encoding="utf-8", errors="replace")
+    return str(path)
 
 
 def read_folder(folder: Path) -> Contents:
-    """A run folder, as much of it as can be read; what cannot is named, never silently dropped."""
+    """Everything in a run folder that can be read. Lines that cannot are reported, never silently dropped."""
     try:
         raw = current_names((folder / RUN_FILE).read_bytes())
     except OSError as error:
-        raise UserError(f"{folder} is no run: {error.strerror}", f"a run folder holds {RUN_FILE}") from error
+        raise UserError(f"{folder} is not a run: {error.strerror}", f"a run folder contains {RUN_FILE}") from error
     try:
         schema = msgspec.json.decode(raw, type=_Schema).schema
         if schema != SCHEMA:
             raise UserError(
-                f"{folder} has schema {schema}; this rnnbench reads {SCHEMA}", "use the version that made it"
+                f"{folder} has schema {schema}; this rnnbench reads {SCHEMA}",
+                "use the version of rnnbench that made it",
             )
         run = msgspec.json.decode(raw, type=Run)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -104,13 +101,17 @@ def read_folder(folder: Path) -> Contents:
     records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record))
     profiles: list[ProfileRecord] = []
     if (folder / PROFILES_FILE).exists():
-        profiles, broken = _read_lines(folder / PROFILES_FILE, msgspec.json.Decoder(ProfileRecord))
-        damaged += [f"{PROFILES_FILE}, {one}" for one in broken]
+        profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, msgspec.json.Decoder(ProfileRecord))
+        damaged += [f"{PROFILES_FILE}, {line}" for line in damaged_profiles]
     return Contents(run=run, records=tuple(records), profiles=tuple(profiles), damaged=tuple(damaged))
 
 
+class _Schema(msgspec.Struct):
+    schema: int
+
+
 def _read_lines(path: Path, decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any], list[str]]:
-    """What could be read of the lines, and which could not."""
+    """The records of the lines that can be read, and a message for each line that cannot."""
     records: list[Any] = []
     damaged: list[str] = []
     try:

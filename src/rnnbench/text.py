@@ -1,4 +1,4 @@
-"""Tables as plain text and as Markdown, and text that no table or page can misread."""
+"""Tables as plain text and as Markdown, escaped text, and wrapped lines."""
 
 import re
 import textwrap
@@ -16,36 +16,36 @@ class Column:
         return text.rjust(width) if self.right else text.ljust(width)
 
 
-RULE = None  # a row of this kind is a line across
+RULE = None  # a row that is a horizontal line
 
 
 def render_table(columns: Sequence[Column], rows: Sequence[Sequence[str] | None], indent: str = "") -> str:
-    """The table as text, without trailing blanks. A last column wider than the rest is left to run on."""
+    """The table as text, without trailing blanks."""
     cells = [row for row in rows if row is not RULE]
     widths = [max([len(column.heading), *(len(row[index]) for row in cells)]) for index, column in enumerate(columns)]
-    across = indent + "  ".join("─" * width for width in widths)
+    rule = indent + "  ".join("─" * width for width in widths)
 
     def line(row: Sequence[str]) -> str:
         fitted = (column.fit(text, width) for column, text, width in zip(columns, row, widths, strict=True))
         return (indent + "  ".join(fitted)).rstrip()
 
-    lines = [line([column.heading for column in columns]), across]
-    lines += [across if row is RULE else line(row) for row in rows]
+    lines = [line([column.heading for column in columns]), rule]
+    lines += [rule if row is RULE else line(row) for row in rows]
     return "\n".join(lines)
 
 
-_MEANS_SOMETHING = re.compile(r"([\\`*_\[\]|#~!$])")
+_MARKDOWN_SYNTAX = re.compile(r"([\\`*_\[\]|#~!$])")
 
 
 def escape_markdown(text: str) -> str:
-    """Text that shows as it is: one line, no markup, no HTML, and no end to a table's cell."""
+    """Text that Markdown shows unchanged: one line, no markup, no HTML, and no end of a table cell."""
     line = " ".join(text.split())
-    line = _MEANS_SOMETHING.sub(r"\\\1", line)
+    line = _MARKDOWN_SYNTAX.sub(r"\\\1", line)
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def markdown_code(text: str) -> str:
-    """Text as code within a line or a cell; a bar would end the cell even there."""
+    """Text as code within a line or a table cell. A bar is replaced, because it would end the cell."""
     line = " ".join(text.split()).replace("|", "¦")
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if "`" in line else ""
@@ -53,12 +53,12 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_block(lines: Sequence[tuple[str, str]]) -> str:
-    """`name: value` lines as the seeds have them; each begins with a name of ours, so none can end the block."""
+    """Lines `name: value` as in Carrot (2019). Each begins with a name of ours, so no value can end the block."""
     return "\n".join(["``` text", *(f"{name}: {' '.join(value.split())}" for name, value in lines), "```"])
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Cells must have been made harmless. `right` names the columns of numbers."""
+    """The cells must be escaped already. `right` holds the indices of right-aligned columns."""
     widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
 
     def line(cells: Sequence[str]) -> str:
@@ -74,9 +74,9 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right
     return "\n".join([line(headings), f"|{'|'.join(rules)}|", *map(line, rows)])
 
 
-WIDTH = 110  # of running text in a terminal
+WIDTH = 110  # characters of running text per line in a terminal
 
 
 def wrapped(text: str, first: str, rest: str) -> str:
-    """Lines of running text, with what stands before the first line and before the others."""
+    """Running text in lines, with a prefix for the first line and one for the others."""
     return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)

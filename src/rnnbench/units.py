@@ -1,14 +1,13 @@
-"""Numbers as people read them: three figures and a unit."""
+"""Numbers, intervals and lists as text: three figures and a unit."""
 
 import math
 from collections.abc import Sequence
 
-from rnnbench import units
 from rnnbench.domain.result import Interval
 
 
 def seconds(value: float | None) -> str:
-    """`312 ms`, `1.52 s`, `48.1 µs`; a dash for what was not measured."""
+    """`312 ms`, `1.52 s`, `48.1 µs`; a dash if it was not measured."""
     if value is None:
         return "–"
     if value == 0:
@@ -19,16 +18,16 @@ def seconds(value: float | None) -> str:
     raise AssertionError("unreachable")
 
 
-def span(low: float | None, high: float | None, like: float | None) -> str:
+def span(low: float | None, high: float | None, estimate: float | None) -> str:
     """An interval in the unit of its estimate: `[305, 320]`."""
-    if low is None or high is None or like is None:
+    if low is None or high is None or estimate is None:
         return ""
-    scale = 1.0 if abs(like) >= 1.0 else 1e-3 if abs(like) >= 1e-3 else 1e-6
+    scale = 1.0 if abs(estimate) >= 1.0 else 1e-3 if abs(estimate) >= 1e-3 else 1e-6
     return f"[{figures(low / scale)}, {figures(high / scale)}]"
 
 
 def size(value: int | None) -> str:
-    """`1.2 GB`, by thousands."""
+    """`1.20 GB`: a kilobyte has 1000 bytes."""
     if value is None:
         return "–"
     amount = float(value)
@@ -55,7 +54,7 @@ def times(value: float | None) -> str:
 
 
 def figures(value: float) -> str:
-    """Three figures, no exponent, thousands marked."""
+    """Three figures, no exponent, commas between thousands."""
     magnitude = abs(value)
     if magnitude >= 100:
         return f"{value:,.0f}"
@@ -65,7 +64,7 @@ def figures(value: float) -> str:
 
 
 def precise(value: float | None) -> str:
-    """Six figures and at least four decimals, no exponent: for tables whose numbers are calculated with."""
+    """Six figures and at least four decimals, no exponent: for tables whose numbers are used in calculations."""
     if value is None:
         return ""
     decimals = 4 if value == 0 else max(4, 5 - math.floor(math.log10(abs(value))))
@@ -91,22 +90,22 @@ def duration(value: float) -> str:
 
 def seconds_interval(value: Interval) -> str:
     """`184 ms [172, 199]`."""
-    return f"{units.seconds(value.estimate)} {units.span(value.low, value.high, value.estimate)}"
+    return f"{seconds(value.estimate)} {span(value.low, value.high, value.estimate)}"
 
 
 def times_interval(value: Interval) -> str:
     """`1.39 times [1.24, 1.55]`."""
-    return f"{units.figures(value.estimate)} times [{units.figures(value.low)}, {units.figures(value.high)}]"
+    return f"{figures(value.estimate)} times [{figures(value.low)}, {figures(value.high)}]"
 
 
 def percent_interval(value: Interval) -> str:
     """`13.0 % [-20.6, 35.4]`."""
-    low, estimate, high = (units.figures(100 * one) for one in value)
+    low, estimate, high = (figures(100 * one) for one in value)
     return f"{estimate} % [{low}, {high}]"
 
 
 def count_interval(value: Interval) -> str:
-    """`716 [402, 2,574]`; anything below one is the first."""
+    """`716 [402, 2,574]`; values below 1 become 1, the number of the first batch."""
     low, estimate, high = (f"{max(1, round(one)):,}" for one in value)
     return f"{estimate} [{low}, {high}]"
 

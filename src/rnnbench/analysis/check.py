@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from rnnbench.analysis.stability import DRIFT, Evidence, can_judge_rounds, odd_round, probe_change, within_launches
-from rnnbench.domain.result import clocks_moved
+from rnnbench.domain.result import clocks_changed
 from rnnbench.store import Contents
 
 LAUNCHES = 3  # fewer say too little of how processes differ
@@ -187,7 +187,7 @@ def _gpu_clock(evidence: Evidence) -> Finding:
     if not states:
         return Finding(about="GPU clock", level="ok", what="no row was timed on a GPU that tells its clock")
     threshold = evidence.run.method.noise_threshold
-    moved = [one.key for one in evidence.measured if any(clocks_moved(launch, threshold) for launch in one.launches)]
+    moved = [one.key for one in evidence.measured if any(clocks_changed(launch, threshold) for launch in one.launches)]
     clocks = [state.sm_mhz for state in states if state.sm_mhz]
     slowed = sorted({reason for state in states for reason in state.slowed_by})
     seen = f" (it was {min(clocks):,} to {max(clocks):,} MHz)" if clocks else ""

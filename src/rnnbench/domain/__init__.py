@@ -1,1 +1,1 @@
-"""Plain types, no input or output: the words of the vocabulary as code."""
+"""The vocabulary as plain types: no input or output."""

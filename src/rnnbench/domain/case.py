@@ -1,4 +1,4 @@
-"""A case: one row to be measured, and how it is to be measured."""
+"""A case: one combination to measure; and the method that measures all cases of a run."""
 
 from typing import Literal
 
@@ -32,40 +32,40 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def group(self) -> tuple[str, Phase, Device, Precision]:
-        """What rows are compared within: nothing may differ but who computes it."""
+        """Cases of one group are compared with each other: they differ only in system and environment."""
         return (self.workload, self.phase, self.device, self.precision)
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that will not be run, with the reason: a result, shown as `unsupported`."""
+    """A case that will not be run, with the reason. It is a result too, shown as `unsupported`."""
 
     case: Case
     reason: str
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """How every case of a run is measured: the same for all, and stored with the run."""
+    """How every case of a run is measured; stored with the run."""
 
     protocol: Protocol = "adaptive"
     timing: Timing = "throughput"
     effort: Effort = "standard"
     launches: int = 3
-    warm_seconds: float = 5.0  # adaptive: at most this long until steady
-    sample_seconds: float = 15.0  # adaptive: at most this long sampling
-    precision_target: float = 0.02  # adaptive: stop when the 95 % interval is within this share
+    warm_seconds: float = 5.0  # adaptive: at most this long for the warm-up
+    sample_seconds: float = 15.0  # adaptive: at most this long for the samples
+    precision_target: float = 0.02  # adaptive: stop when the 95 % interval is within ± this share of the mean
     threads: int = 1
-    cpus: tuple[int, ...] = ()  # the processors every worker is pinned to; empty: not pinned
-    limit_seconds: float = 600.0  # per launch, import and compiling included
-    memory_bytes: int = 0  # a worker's data limit; 0: none
-    repeats: int = 2  # how often a noisy launch is repeated
+    cpus: tuple[int, ...] = ()  # the processors that every worker is pinned to; empty: not pinned
+    limit_seconds: float = 600.0  # per launch, including import and compilation
+    memory_bytes: int = 0  # limit of a worker's data segment; 0: none
+    repeats: int = 2  # how often a noisy launch may be repeated
     noise_threshold: float = 0.10
-    ahead: int = 1  # workers that import and compile at once; each is timed alone
+    ahead: int = 1  # workers that import and compile in parallel; each is timed alone
     seed: int = 0
     verify: bool = True
     flush_denormals: bool = True
 
 
-#: Quick marks a launch that was noisy; the others repeat it too.
+#: `quick` only marks a noisy launch; the others also repeat it.
 EFFORTS: dict[Effort, Method] = {
     "quick": Method(effort="quick", launches=1, warm_seconds=1.0, sample_seconds=2.0, precision_target=0.05, repeats=0),
     "standard": Method(),

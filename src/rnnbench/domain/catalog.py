@@ -1,4 +1,4 @@
-"""The workloads by name: the seeds' six, any of their numbers overridden, and a user's own from TOML."""
+"""The workloads by name: those of the published sources, with any number overridden, and a user's own from TOML."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ import msgspec
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError, nearest
 
-_SPEECH: dict[str, Any] = {"features": 123, "hidden": 320, "origin": "seed 002"}
+_SPEECH: dict[str, Any] = {"features": 123, "hidden": 320, "origin": "Braun 2018"}
 CATALOG: dict[str, Workload] = {
     workload.name: workload
     for workload in (
@@ -25,7 +25,7 @@ CATALOG: dict[str, Workload] = {
             classes=10001,
             head_bias=True,
             head_on="every-step",
-            origin="seeds 000, 001",
+            origin="Carrot 2019",
         ),
         Workload(name="ce-short", batch=64, steps=100, classes=10, **_SPEECH),
         Workload(name="ce-long", batch=32, steps=1000, classes=10, **_SPEECH),
@@ -43,19 +43,21 @@ CATALOG: dict[str, Workload] = {
             labels=100,
             **_SPEECH,
         ),
-        Workload(name="elman-step", batch=1, steps=1, features=10, hidden=20, classes=0, loss="sum", origin="seed 003"),
+        Workload(
+            name="elman-step", batch=1, steps=1, features=10, hidden=20, classes=0, loss="sum", origin="Lazarus 2019"
+        ),
     )
 }
-_NUMBERS = (
+_OVERRIDABLE = (
     "batch", "steps", "hidden", "classes", "layers", "features", "vocabulary", "embedding", "shortest", "labels",
 )  # fmt: skip
-_PATTERN = re.compile(r"(?P<id>[^\[\]]+?)\s*(?:\[(?P<overrides>[^\[\]]*)\])?")
+_NAME_PATTERN = re.compile(r"(?P<id>[^\[\]]+?)\s*(?:\[(?P<overrides>[^\[\]]*)\])?")
 
 
 def parse_workload(text: str, catalog: dict[str, Workload] | None = None) -> Workload:
-    """`ptb-lm` or `ptb-lm[batch=16,steps=20]`, with every number that can be overridden checked."""
+    """From `ptb-lm` or `ptb-lm[batch=16,steps=20]`; overridden numbers are checked."""
     known = CATALOG if catalog is None else catalog
-    match = _PATTERN.fullmatch(text.strip())
+    match = _NAME_PATTERN.fullmatch(text.strip())
     if match is None:
         raise UserError(f"cannot read the workload '{text}'", "write it like ptb-lm or ptb-lm[batch=16,steps=20]")
     base = known.get(match["id"])
@@ -65,42 +67,42 @@ def parse_workload(text: str, catalog: dict[str, Workload] | None = None) -> Wor
     return override(base, overrides) if overrides else base
 
 
-def _parse_overrides(text: str, whole: str) -> dict[str, int]:
+def _parse_overrides(text: str, whole_text: str) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in _NUMBERS:
-            raise UserError(f"'{name}' in '{whole}' cannot be overridden", f"allowed: {', '.join(_NUMBERS)}")
+        if name not in _OVERRIDABLE:
+            raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {', '.join(_OVERRIDABLE)}")
         if not equals or not re.fullmatch(r"\d{1,9}", value):
-            raise UserError(f"'{part}' in '{whole}' needs a whole number", f"for example {name}=16")
+            raise UserError(f"'{part}' in '{whole_text}' needs a whole number", f"for example {name}=16")
         if name in numbers:
-            raise UserError(f"{name} is given twice in '{whole}'", "give each number once")
+            raise UserError(f"{name} is given twice in '{whole_text}'", "give each number once")
         numbers[name] = int(value)
     return numbers
 
 
 def override(base: Workload, numbers: dict[str, int]) -> Workload:
-    """The workload with some numbers changed and a name that says which."""
-    follows: dict[str, int] = {}
+    """The workload with some numbers changed, and with a name that lists them."""
+    derived: dict[str, int] = {}
     if "steps" in numbers and base.shortest:
-        # Lengths stay spread over the same share of the steps (half to all of them).
-        follows["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
+        # The lengths keep their share of the steps (half to all of them).
+        derived["shortest"] = max(1, base.shortest * numbers["steps"] // base.steps)
     if "vocabulary" in numbers:
-        follows["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
-    # What does not follow is named even where it is as before: `[shortest=500,steps=800]` is not `[steps=800]`.
+        derived["classes"] = numbers["vocabulary"]  # a language model predicts the words it reads
+    # A number is also named if it only prevents a derived one: `[shortest=500,steps=800]` is not `[steps=800]`.
     changed = {
         name: value
         for name, value in numbers.items()
-        if value != getattr(base, name) or value != follows.get(name, value)
+        if value != getattr(base, name) or value != derived.get(name, value)
     }
     if not changed:
         return base
-    inside = ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
-    return validated(msgspec.structs.replace(base, name=f"{base.name}[{inside}]", **{**follows, **numbers}))
+    listed = ",".join(f"{name}={value}" for name, value in sorted(changed.items()))
+    return validated(msgspec.structs.replace(base, name=f"{base.name}[{listed}]", **{**derived, **numbers}))
 
 
 def validated(workload: Workload) -> Workload:
-    """The workload itself, or a UserError that says which number is impossible."""
+    """The workload itself, or a UserError that names the number that is wrong."""
 
     def require(condition: bool, what: str, hint: str) -> None:
         if not condition:
@@ -124,7 +126,7 @@ def validated(workload: Workload) -> Workload:
         require(
             workload.classes == workload.vocabulary and workload.head_on == "every-step",
             "a language model predicts the next token at every step",
-            "let classes equal vocabulary and head_on be 'every-step'",
+            "set classes to the vocabulary and head_on to 'every-step'",
         )
     require(
         workload.shortest <= workload.steps,
@@ -142,14 +144,14 @@ def validated(workload: Workload) -> Workload:
             and workload.features > 0
             and not (workload.bidirectional or workload.head_bias)
             and workload.head_on == "last-step",
-            "the loss 'sum' is that of a single step: 1 step, 1 layer, features in, no head",
-            "only batch, features and hidden can be overridden; let classes be 0",
+            "the loss 'sum' is for a single step only: 1 step, 1 layer, features as input, no head",
+            "only batch, features and hidden can be overridden; set classes to 0",
         )
     if workload.loss == "ctc":
         shortest = workload.shortest or workload.steps
         require(
             workload.head_on == "every-step" and workload.features > 0 and workload.classes >= 2,
-            "CTC needs features in, a head on every step and at least 2 classes",
+            "CTC needs features as input, a head on every step and at least 2 classes",
             "class 0 is the blank",
         )
         # Repeated labels need a blank between them: 2·labels − 1 steps are always enough.
@@ -176,11 +178,11 @@ def load_workloads(path: Path) -> dict[str, Workload]:
     found: dict[str, Workload] = {}
     for name, fields in tables.items():
         if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
-            raise UserError(f"{path}: '{name}' is no workload name", "use lower-case letters, digits, - . _")
+            raise UserError(f"{path}: '{name}' is not a workload name", "use lower-case letters, digits, - . _")
         if name in CATALOG:
             raise UserError(f"{path}: '{name}' is already a workload", "choose another name")
         if not isinstance(fields, dict):
-            raise UserError(f"{path}: {name} is no table", f"write it as [workload.{name}]")
+            raise UserError(f"{path}: {name} is not a table", f"write it as [workload.{name}]")
         unknown = sorted(set(fields) - set(Workload.__struct_fields__))
         if unknown:
             allowed = ", ".join(field for field in Workload.__struct_fields__ if field != "name")

@@ -1,4 +1,4 @@
-"""What a profile says of a case: what its batches are made of, and what a new shape costs. Never a sample."""
+"""Profiles of a case: what its batches consist of, and what a new shape costs. Their times are never samples."""
 
 from typing import Literal
 
@@ -9,26 +9,26 @@ from rnnbench.domain.result import Outcome
 
 Change = Literal["batch", "steps"]
 
-#: kept: nothing was built. rebuilt: the framework counted that it built again. uncounted: it ran, and nobody counts.
-#: anew: the program refused the shape or computed something else, so another program was built for it.
+#: kept: nothing was built. rebuilt: the framework's counter says that it built again. uncounted: it ran, and there is
+#: no counter. anew: the program rejected the shape or computed something else, so another program was built for it.
 Rebuilding = Literal["kept", "rebuilt", "uncounted", "anew"]
 
 
 class Reshape(msgspec.Struct, frozen=True, kw_only=True):
-    """A warm program given one sequence more, or one step more."""
+    """What happened when a warm program got one more sequence or one more step."""
 
     change: Change
     outcome: Rebuilding
-    calls: tuple[float, ...]  # seconds of the first call at the new shape, and of those after it
-    built: tuple[int, ...] = ()  # how much had been built after each since then; empty: there is no counter
-    build_s: float = 0.0  # of another program, where one was needed
-    reason: str = ""  # why it was
+    calls: tuple[float, ...]  # seconds of the first call with the new shape, and of those after it
+    built: tuple[int, ...] = ()  # builds counted since then, after each call; empty: there is no counter
+    build_s: float = 0.0  # of another program, if one was needed
+    reason: str = ""  # why it was needed
 
     def __post_init__(self) -> None:
         if len(self.calls) < 2 or any(not 0 < call < float("inf") for call in self.calls):
-            raise ValueError("a new shape without two calls")
+            raise ValueError("a new shape needs at least two calls")
         if self.built and len(self.built) != len(self.calls):
-            raise ValueError("builds were not counted at every call")
+            raise ValueError("builds must be counted at every call")
 
     @property
     def builds(self) -> int | None:
@@ -40,9 +40,9 @@ class Reshape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost_s(self) -> float:
-        """Beyond warm calls: the first call, and those up to the last in which something was built.
+        """The additional time, compared with warm calls, up to the last call in which something was built.
 
-        Where nobody counts, a call that took twice as long as a warm one was no warm one.
+        Without a counter, a call that took more than twice as long as a warm one counts as such a call.
         """
         if self.built:
             building = [k for k in range(1, len(self.built)) if self.built[k] > self.built[k - 1]]
@@ -52,7 +52,7 @@ class Reshape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="retrace"):
-    """One launch that gave a warm program new shapes."""
+    """One launch that gave new shapes to a warm program."""
 
     case: Case
     started: str  # UTC, ISO 8601
@@ -60,7 +60,7 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     reason: str = ""
     stage: str = ""
     first_call_s: float | None = None
-    reshapes: tuple[Reshape, ...] = ()  # all there were until it ended
+    reshapes: tuple[Reshape, ...] = ()  # all until the launch ended
     versions: dict[str, str] = {}
     log_tail: str = ""
 
@@ -69,7 +69,7 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Operator(msgspec.Struct, frozen=True, array_like=True):
-    """So many calls of one operator or kernel took so many seconds."""
+    """The calls of one operator or kernel, and how many seconds they took together."""
 
     name: str
     count: float
@@ -77,23 +77,23 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="profile"):
-    """One launch under a framework's own profiler. Times and counts are of one batch."""
+    """One launch under the framework's own profiler. Times and counts are per batch."""
 
     case: Case
     started: str  # UTC, ISO 8601
-    outcome: Outcome | Literal["none"]  # none: there is no profiler, for the reason given
+    outcome: Outcome | Literal["none"]  # none: there is no profiler; `reason` says why
     reason: str = ""
     stage: str = ""
-    batches: int = 0  # that the profiler watched
-    wall_s: float = 0.0  # of the same program without the profiler: never a sample
-    host_s: float = 0.0  # until the host had said all, without the profiler
-    profiled_s: float = 0.0
-    operators: float = 0.0  # on the host, those that call no other
+    batches: int = 0  # that were profiled
+    wall_s: float = 0.0  # of the same program without the profiler
+    host_s: float = 0.0  # until the host had issued all work, without the profiler
+    profiled_s: float = 0.0  # with the profiler
+    operators: float = 0.0  # on the host, without those that call others
     operators_s: float = 0.0  # how long at least one of them ran
-    kernels: float | None = None  # on the device, copies included; None: on a CPU
+    kernels: float | None = None  # on the device, including copies; None: on a CPU
     kernels_s: float | None = None
-    kinds: dict[str, float] = {}  # kind of work -> seconds: of kernels where there are any
-    counts: dict[str, float] = {}  # kind of work -> how many
+    kinds: dict[str, float] = {}  # kind of work -> seconds: of the kernels, if there are any
+    counts: dict[str, float] = {}  # kind of work -> how many operators or kernels
     top: tuple[Operator, ...] = ()
     trace: str = ""  # a file beside this one
     versions: dict[str, str] = {}
@@ -101,17 +101,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 
     @property
     def count(self) -> float:
-        """Operators of a batch: on a device, its kernels."""
+        """Operators of a batch; on a GPU, its kernels."""
         return self.operators if self.kernels is None else self.kernels
 
     @property
     def busy_s(self) -> float:
-        """How long at least one of them ran. Without the profiler's own time, it cannot be more than the batch."""
+        """How long at least one of them ran. The profiler adds time of its own, so the batch's time is the maximum."""
         return min(self.wall_s, self.operators_s if self.kernels_s is None else self.kernels_s)
 
     @property
     def host_share(self) -> float | None:
-        """The share of a batch in which no operator runs, or the device waits for the host."""
+        """The share of a batch in which no operator runs; on a GPU, no kernel."""
         return 1 - self.busy_s / self.wall_s if self.outcome == "ok" and self.count else None
 
 

@@ -1,7 +1,7 @@
-"""What came of a run: launches with their raw samples, verifications with their figures, the machine's limits.
+"""The results of a run: launches with their raw samples, verifications with their figures, the machine's limits.
 
-There are millions of samples in a large run, and nothing here can be part of a cycle: with `gc=False` the
-collector does not look through them again and again while a run is read.
+A large run has millions of samples, and none of these objects can be part of a reference cycle. With `gc=False`
+the garbage collector does not traverse them repeatedly while a run is read.
 """
 
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupp
 
 
 class Interval(NamedTuple):
-    """An estimate between the ends of its 95 % confidence interval."""
+    """An estimate and its 95 % confidence interval."""
 
     low: float
     estimate: float
@@ -25,21 +25,21 @@ class Interval(NamedTuple):
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One block: so many batches took so many seconds, the device idle at both ends."""
+    """One timed block of batches. The device is idle at its start and at its end."""
 
     batches: int
     seconds: float
 
 
 class GpuState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a GPU says of itself at one moment; None where it does not."""
+    """What a GPU reports about itself at one moment; None for what it does not report."""
 
     sm_mhz: int | None = None
     memory_mhz: int | None = None
     power_w: float | None = None
     temperature_c: int | None = None
     performance_state: int | None = None  # 0 is the fastest
-    slowed_by: tuple[str, ...] = ()  # why the clock is lower than it could be
+    slowed_by: tuple[str, ...] = ()  # reasons why the clock is reduced
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="launch"):
@@ -47,11 +47,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
 
     case: Case
     round: int
-    attempt: int = 0  # 0, or how often it was repeated because the machine was busy
+    attempt: int = 0  # how often it had been repeated before because the machine was busy
     started: str  # UTC, ISO 8601
     outcome: Outcome
     reason: str = ""
-    stage: str = ""  # where it was when it failed or ran out of time
+    stage: str = ""  # in which it failed or timed out
     samples: tuple[Sample, ...] = ()
     warm_batches: int = 0
     warm_seconds: float = 0.0
@@ -67,12 +67,14 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     device_seconds: float | None = None  # of all samples, by the device's own clock
     gpu_before: GpuState | None = None  # right before the samples
     gpu_after: GpuState | None = None
-    concurrent_workers: int = 0  # that may have compiled at the same time: its times before the samples are too long
+    concurrent_workers: int = (
+        0  # that may have compiled at the same time, so that times before the samples are too long
+    )
     probe_before_s: float | None = None
     probe_after_s: float | None = None
     noisy: bool = False
     traceback: str = ""
-    log: str = ""  # file in the run folder, when anything was printed
+    log: str = ""  # file in the run folder, if anything was printed
     log_tail: str = ""
 
     @property
@@ -85,7 +87,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """One compared quantity: its relative L2 error, and the most it may be."""
+    """One compared quantity: its relative L2 error, and the largest error allowed."""
 
     quantity: str
     error: float | None  # None: not a finite number
@@ -97,7 +99,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def excess(self) -> float:
-        """Error over tolerance: how figures of different tolerances are ranked."""
+        """Error over tolerance: it ranks figures that have different tolerances."""
         return float("inf") if self.error is None else self.error / self.tolerance
 
     def __str__(self) -> str:
@@ -106,7 +108,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="verification"):
-    """One system proved, or not, on the small version of a workload. `case.workload` is the small one."""
+    """Whether one system was proved on the small version of a workload, which is `case.workload`."""
 
     case: Case
     verdict: VerificationVerdict
@@ -124,14 +126,14 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_fiel
 
 
 class Timed(msgspec.Struct, frozen=True, array_like=True):
-    """So many operations, or bytes, took so many seconds."""
+    """A number of operations or bytes, and how many seconds they took."""
 
     amount: int
     seconds: float
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="limit"):
-    """What the machine does at best, seen from one environment on one device in one precision."""
+    """The highest rates of the machine, measured in one environment on one device in one precision."""
 
     environment: str
     device: Device
@@ -145,7 +147,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="li
     versions: dict[str, str] = {}
     device_name: str = ""
     threads: int | None = None
-    noisy: bool = False  # the machine was busy: it can do better than this
+    noisy: bool = False  # the machine was busy: its real rates are higher
     traceback: str = ""
     log_tail: str = ""
 
@@ -165,18 +167,13 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="li
 Record = Launch | Verification | Limit
 
 
-def differ_by_more(before: float, after: float, threshold: float) -> bool:
-    """Whether the two differ by more than the threshold, whichever is larger."""
-    return max(before, after) > min(before, after) * (1 + threshold)
-
-
 def is_noisy(launch: Launch, threshold: float) -> bool:
-    """Whether the processor's speed or the GPU's clock was another before the samples than after them."""
-    return speed_changed(launch.probe_before_s, launch.probe_after_s, threshold) or clocks_moved(launch, threshold)
+    """Whether the processor's speed or a clock of the GPU changed between before and after the samples."""
+    return speed_changed(launch.probe_before_s, launch.probe_after_s, threshold) or clocks_changed(launch, threshold)
 
 
-def clocks_moved(launch: Launch, threshold: float) -> bool:
-    """The GPU's clock; never where it is not known."""
+def clocks_changed(launch: Launch, threshold: float) -> bool:
+    """Whether a clock of the GPU changed; False if its clocks are not known."""
     before, after = launch.gpu_before, launch.gpu_after
     return bool(before and after) and any(
         speed_changed(getattr(before, clock), getattr(after, clock), threshold) for clock in ("sm_mhz", "memory_mhz")
@@ -184,4 +181,7 @@ def clocks_moved(launch: Launch, threshold: float) -> bool:
 
 
 def speed_changed(before: float | None, after: float | None, threshold: float) -> bool:
-    return before is not None and after is not None and differ_by_more(before, after, threshold)
+    """Whether two times or two clock rates differ by more than the threshold; False if one is not known."""
+    if before is None or after is None:
+        return False
+    return max(before, after) > min(before, after) * (1 + threshold)

@@ -1,4 +1,4 @@
-"""What a run was asked to do, on which machine and with what: everything that `run.json` stores."""
+"""A run without its results: its cases, its method, the machine and the environments. `run.json` stores it."""
 
 import msgspec
 
@@ -10,15 +10,15 @@ from rnnbench.domain.workload import Workload
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     driver: str
-    memory_mib: int  # 0 where it does not tell: some share the host's
+    memory_mib: int  # 0 if it does not report it: some GPUs share the host's memory
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored with every run."""
+    """The machine that a run was measured on."""
 
     cpu: str
     cpus: int  # that this process may use
-    cores: int  # of these, distinct physical ones
+    cores: int  # the physical cores among them
     caches: dict[str, str]
     memory_bytes: int
     system: str
@@ -36,26 +36,26 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     version: str  # of the framework's package, as installed
     python: str  # the interpreter to start
     python_version: str
-    external: bool  # the user's own, by `env use`; not created here and never deleted
-    folder: str  # "" when used
-    distributions: dict[str, str]  # name -> version, all that is installed
-    fingerprint: str  # the same for two results only if nothing above has changed between them
+    external: bool  # provided by the user with `env use`; not created by rnnbench, and never deleted
+    folder: str  # "" if external
+    distributions: dict[str, str]  # name -> version of everything that is installed
+    fingerprint: str  # changes with the interpreter and with every distribution
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """The rnnbench that made a run."""
+
+    version: str
+    revision: str = ""  # of its git checkout, with `+` if files were changed
+    worker: str = ""  # hash of the worker package's source
+    sources: dict[str, str] = {}  # framework -> hash of the code that computes its rows
 
 
 SCHEMA = 1
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """The rnnbench that made the run."""
-
-    version: str
-    revision: str = ""  # of its git checkout, with `+` when files were changed
-    worker: str = ""  # hash of the worker package's source
-    sources: dict[str, str] = {}  # framework -> hash of the code that computes its rows
-
-
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a run but its results."""
+    """Everything about a run except its results."""
 
     schema: int = SCHEMA
     created: str
@@ -63,14 +63,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     tool: Tool
     machine: Machine
     method: Method
-    data: str = ""  # the Penn Treebank folder, if one was given
+    data: str = ""  # the folder of the Penn Treebank, if one was given
     workloads: dict[str, Workload]
-    proved_on: dict[str, str]  # workload -> the small version its systems were verified on
+    proved_on: dict[str, str]  # workload -> the small version that its systems were verified on
     systems: dict[str, System]
     environments: dict[str, Environment]
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...] = ()
-    profile: bool = False  # each case is also profiled, after all have been timed
+    profile: bool = False  # each case is also profiled, after all cases were timed
 
 
 #: Fields that had another name in run folders of earlier versions.
@@ -78,7 +78,7 @@ _FORMER_NAMES = {b'"used":': b'"external":', b'"beside":': b'"concurrent_workers
 
 
 def current_names(encoded: bytes) -> bytes:
-    """JSON of any version, with today's field names. Strings cannot hold these keys: their quotes are escaped."""
+    """JSON of any version, with the current field names. Quotes within strings are escaped, so no string is changed."""
     for former, current in _FORMER_NAMES.items():
         encoded = encoded.replace(former, current)
     return encoded

@@ -1,4 +1,4 @@
-"""Systems and the manifest that declares them: what the driver knows without importing a framework."""
+"""Systems, the manifests that declare them, and versions: what the driver knows without importing a framework."""
 
 import re
 from fnmatch import fnmatchcase
@@ -20,26 +20,26 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
 
 
 class Processor(msgspec.Struct, frozen=True):
-    """What of a CPU decides whether a system can run on it at all."""
+    """The properties of a CPU that decide whether a system can run on it."""
 
     architecture: str  # `x86_64` or `aarch64`, as the kernel calls it
     features: frozenset[str]  # such as `bf16`, as the kernel lists them
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who computes a workload. Its name is `framework/granularity/execution`."""
+    """What computes a workload. Its name is `framework/granularity/execution`."""
 
     granularity: str
     execution: str
     description: str
-    seed: str = ""  # the label this system has in the seeds' tables, if it is there
-    successor: str = ""  # the living system that a historic one has become, by its whole name
+    seed: str = ""  # its label in the published tables (Braun 2018, Carrot 2019), if it is in them
+    successor: str = ""  # of a historic system: the full name of its current successor
     headline: bool = False  # part of the quick comparison of `make bench`
-    biases: int = 1  # bias vectors per layer: the reference follows
+    biases: int = 1  # bias vectors per layer; the reference does the same
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
-    one_step: bool = False  # offers seed 003's single tanh step too
+    one_step: bool = False  # also implements the single tanh step of Lazarus (2019)
     tools: tuple[str, ...] = ()  # programs that must be on PATH; `g++|clang++` means either
     framework: str = ""  # filled in from the manifest
 
@@ -49,7 +49,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A declared gap: where every condition given holds, the combination cannot be run, for this reason."""
+    """A declared gap: a combination that meets every condition cannot be run, for this reason."""
 
     reason: str
     system: str = "*"  # glob on `granularity/execution`
@@ -73,7 +73,7 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         version: str,
         processor: Processor | None = None,
     ) -> bool:
-        """Without a processor: whether the combination cannot be run on any."""
+        """Whether the combination is in this gap. Without a processor: whether it is on every processor."""
         if processor is None and (self.architecture or self.without_feature):
             return False
         conditions = (
@@ -97,26 +97,26 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What pip installs for a range of versions of the framework, and into which interpreters."""
 
     python: str  # requirement on the interpreter, e.g. `>=3.10,<3.14`
-    cpu: tuple[str, ...]  # `{version}` stands for the framework's version
+    cpu: tuple[str, ...]  # `{version}` is replaced by the framework's version
     cuda: tuple[str, ...] = ()  # empty: the same as cpu
-    versions: str = ""  # which versions of the framework this is for; empty: all
-    constraints: tuple[str, ...] = ()  # pins for what comes along
-    tooling: tuple[str, ...] = ()  # pip, setuptools, wheel to install first, where the venv's are too old
-    architectures: tuple[str, ...] = ()  # processors that there are wheels for, e.g. `x86_64`; empty: all
+    versions: str = ""  # the versions of the framework that these are for; empty: all
+    constraints: tuple[str, ...] = ()  # pip constraints for the dependencies
+    tooling: tuple[str, ...] = ()  # pip, setuptools, wheel to install first, if the venv's are too old
+    architectures: tuple[str, ...] = ()  # processors with wheels, e.g. `x86_64`; empty: all
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One framework's folder, as its manifest.toml says it."""
+    """One framework's folder, as its manifest.toml describes it."""
 
     framework: str
     title: str
     package: str  # the distribution whose version is the framework's version; `a|b`: whichever is installed
-    version: str  # the version taken when none is named
+    version: str  # the default version
     requirements: tuple[Requirements, ...]
     system: tuple[System, ...]
     unsupported: tuple[Unsupported, ...] = ()
-    uses: tuple[str, ...] = ()  # what of the worker it imports: "jax" (a folder of systems), "shared/keras" (a module)
-    variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its own folder
+    uses: tuple[str, ...] = ()  # other code of the worker: "jax" (a folder of systems), "shared/keras" (a module)
+    variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its temporary folder
     folder: str = ""  # filled in when read
 
     @property
@@ -124,7 +124,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return Path(self.folder)
 
     def requirements_for(self, version: str) -> Requirements | None:
-        """The first entry whose range holds this version."""
+        """The first entry whose range contains this version."""
         for entry in self.requirements:
             if not entry.versions or satisfies(version, entry.versions):
                 return entry
@@ -132,7 +132,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def version_key(version: str) -> Version:
-    """To put versions in order. Of a text that is no version, such as `2.11.0-used`, the release it begins with."""
+    """A key that sorts versions. For other text, such as `2.11.0-used`, the release at its beginning."""
     try:
         return Version(version)
     except InvalidVersion:
@@ -147,8 +147,8 @@ def satisfies(version: str, requirement: str) -> bool:
 
 
 def _read_clause(clause: str) -> Specifier:
-    bare = re.fullmatch(r"[=!]=[^*=]+", clause)
+    exact = re.fullmatch(r"[=!]=[^*=]+", clause)
     try:
-        return Specifier(f"{clause}.*" if bare else clause)
+        return Specifier(f"{clause}.*" if exact else clause)
     except InvalidSpecifier as error:
         raise ValueError(f"cannot read the version requirement '{clause}'") from error

@@ -1,4 +1,4 @@
-"""A workload: what is computed, as numbers; and what follows from the numbers alone."""
+"""A workload: what is computed, as numbers; and the parameters, lengths, operations and bytes that follow from them."""
 
 import math
 from typing import Literal
@@ -15,7 +15,7 @@ ID_BYTES = 8
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """Data shape, recurrent stack, head and loss. `name` says every override: `ce-short[batch=8]`."""
+    """Data shape, recurrent stack, head and loss. `name` lists every override: `ce-short[batch=8]`."""
 
     name: str
     batch: int
@@ -24,15 +24,15 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     classes: int
     layers: int = 1
     bidirectional: bool = False
-    features: int = 0  # width of a real-valued input; 0 when the input is token ids
-    vocabulary: int = 0  # number of token ids; 0 when the input is real-valued
+    features: int = 0  # width of a real-valued input; 0 if the input is token ids
+    vocabulary: int = 0  # number of token ids; 0 if the input is real-valued
     embedding: int = 0
     head_bias: bool = False
     head_on: HeadOn = "last-step"
     loss: Loss = "cross-entropy"
     shortest: int = 0  # lengths spread evenly over shortest..steps; 0: every sequence has all steps
     labels: int = 0  # CTC: labels per sequence
-    origin: str = ""
+    origin: str = ""  # the source that it comes from
 
     @property
     def id(self) -> str:
@@ -45,7 +45,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def input_width(self) -> int:
-        """What the first layer reads at each step."""
+        """The width of what the first layer reads at each step."""
         return self.embedding if self.vocabulary else self.features
 
     @property
@@ -54,7 +54,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def one_step(self) -> bool:
-        """Seed 003's single tanh step, whose outputs are summed up: for its graph, too small to be timed."""
+        """The single tanh step of Lazarus (2019), with summed outputs: for showing graphs, too small to be timed."""
         return self.loss == "sum"
 
 
@@ -64,8 +64,8 @@ def layer_input(workload: Workload, layer: int) -> int:
 
 
 def parameter_shapes(workload: Workload) -> dict[str, Shape]:
-    """Every parameter in the canonical layout, in canonical order; gates lie i, f, g, o."""
-    if workload.one_step:  # as the seed has them: they stand to the left of what they multiply
+    """Every parameter in the canonical layout and order; the gates are in the order i, f, g, o."""
+    if workload.one_step:  # as in the slides of Lazarus (2019): the weights are the left factors
         return {"W_h": (workload.hidden, workload.hidden), "W_x": (workload.hidden, workload.features)}
     shapes: dict[str, Shape] = {}
     if workload.vocabulary:
@@ -84,7 +84,7 @@ def parameter_shapes(workload: Workload) -> dict[str, Shape]:
 
 
 def parameter_count(workload: Workload, biases: int = 1) -> int:
-    """Numbers to be learnt. `biases=2` counts the second bias vector of systems that have one."""
+    """The number of trained values. `biases=2` also counts the second bias vector of systems that have one."""
     total = sum(math.prod(shape) for shape in parameter_shapes(workload).values())
     second = 0 if workload.one_step else 4 * workload.hidden * workload.layers * len(workload.directions)
     return total + (biases - 1) * second
@@ -100,43 +100,43 @@ def lengths(workload: Workload) -> list[int]:
 
 
 def flops(workload: Workload, phase: Phase) -> int:
-    """Floating-point operations of the matrix products that one batch cannot do without.
+    """Floating-point operations of the matrix products that one batch needs at least.
 
-    Element-wise work is left out: it is a few thousandths of the products at these widths. Padded steps
-    do not count, nor do steps whose outputs nobody reads: before a head on the last step the topmost
-    layer has one step to go backwards in time. Training adds two products of the same size for each
-    forward one, the gradients of weight and of input; real-valued data needs no gradient, so there the
-    first layer's input product adds only one.
+    Element-wise work is left out: at these widths it is a few thousandths of the products. Padded steps
+    do not count, nor do steps whose outputs are not used: below a head on the last step, the backward
+    direction of the top layer needs one step only. Training adds two products of the same size for each
+    forward one, for the gradients of weight and input. Real-valued data needs no gradient, so the first
+    layer's input product adds only one there.
     """
-    if workload.one_step:  # neither the input nor the state before needs a gradient
+    if workload.one_step:  # neither the input nor the previous state needs a gradient
         products = 2 * workload.hidden * (workload.hidden + workload.features) * workload.batch
         return products if phase == "forward" else 2 * products
     cells = sum(lengths(workload))
     head_cells = cells if workload.head_on == "every-step" else workload.batch
     forward = 2 * layer_input(workload, workload.layers) * workload.classes * head_cells
-    of_data = 0
+    data_gradient = 0
     for layer in range(workload.layers):
         for direction in workload.directions:
             top = layer == workload.layers - 1
             needed = head_cells if top and direction == "bwd" else cells
-            gates = 2 * 4 * workload.hidden * needed
-            forward += gates * (layer_input(workload, layer) + workload.hidden)
-            of_data += gates * layer_input(workload, layer) if layer == 0 and not workload.vocabulary else 0
-    return forward if phase == "forward" else 3 * forward - of_data
+            per_input = 2 * 4 * workload.hidden * needed
+            forward += per_input * (layer_input(workload, layer) + workload.hidden)
+            data_gradient += per_input * layer_input(workload, layer) if layer == 0 and not workload.vocabulary else 0
+    return forward if phase == "forward" else 3 * forward - data_gradient
 
 
 def compulsory_bytes(workload: Workload, phase: Phase, precision: str = "fp32") -> int:
-    """The fewest bytes one batch must move through memory, had the machine an unlimited cache.
+    """The fewest bytes that one batch must move through memory if the cache is unlimited.
 
-    Forward: inputs and parameters read, logits written (in bf16 they are half as wide). Of an embedding
-    only the rows that occur are read, which may be few: it is left out. Training: inputs and targets
-    read; parameters and Adam's two moments read and written. Activations need not leave the cache.
+    Forward: inputs and parameters are read, logits are written (in bf16 with half the bytes). An embedding
+    is left out, because only the rows that occur are read. Training: inputs and targets are read, parameters
+    and Adam's two moments are read and written. Activations can stay in the cache.
     """
     cells = sum(lengths(workload))
     inputs = cells * (ID_BYTES if workload.vocabulary else FLOAT_BYTES * workload.features)
     parameters = FLOAT_BYTES * parameter_count(workload)
     if workload.one_step:
-        state = FLOAT_BYTES * workload.batch * workload.hidden  # read; forward, one of the same size is written
+        state = FLOAT_BYTES * workload.batch * workload.hidden  # read; forward also writes one of the same size
         return inputs + (2 * state + parameters if phase == "forward" else state + 6 * parameters)
     if phase == "train":
         return inputs + ID_BYTES * math.prod(target_shape(workload)) + 6 * parameters
@@ -146,7 +146,7 @@ def compulsory_bytes(workload: Workload, phase: Phase, precision: str = "fp32") 
 
 
 def target_shape(workload: Workload) -> Shape:
-    """The shape of the integers the loss compares with."""
+    """The shape of the integers that the loss compares the logits with."""
     if workload.loss == "ctc":
         return (workload.batch, workload.labels)
     if workload.head_on == "every-step":

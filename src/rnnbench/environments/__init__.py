@@ -1,5 +1,5 @@
-"""Environments: one Python interpreter with pinned framework versions each, created or brought along.
+"""Environments: Python interpreters with pinned framework versions, created here or provided by the user.
 
-`spec` says what is wanted, `interpreters` finds something to build it with, `create` builds it,
-`registry` finds it again, and `doctor` looks after all of them.
+`spec` says what an environment must contain, `interpreters` finds a Python to create it with, `create`
+creates it, `registry` finds it again, and `doctor` checks all of them.
 """

@@ -1,4 +1,4 @@
-"""Where created environments lie, and the marker that tells a complete one from a half one."""
+"""The cache of created environments: its folders, the marker of a complete one, and whether one is outdated."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,9 @@ from rnnbench.environments.spec import EnvironmentSpec, parse_spec
 from rnnbench.errors import UserError
 from rnnbench.files import cache_folder, write_atomically
 
-MARKER = "environment.json"
+MARKER_FILE = "environment.json"
+SPEC_FILE = "spec.json"  # in an environment's folder: what it was created from
+_MAX_CHANGES_SHOWN = 3
 
 
 def environments_folder() -> Path:
@@ -22,7 +24,7 @@ def folder_of(id: str) -> Path:
 
 
 def log_of(id: str) -> Path:
-    """What venv and pip printed while it was created."""
+    """The output of venv and pip while the environment was created."""
     return environments_folder() / f"{id}.log"
 
 
@@ -31,69 +33,66 @@ def lock_of(id: str) -> Path:
 
 
 def write_marker(environment: Environment) -> None:
-    """The very last step of a creation."""
+    """Mark the environment as complete: the very last step of its creation."""
     content = msgspec.json.format(msgspec.json.encode(environment), indent=2)
-    write_atomically(Path(environment.folder) / MARKER, content + b"\n")
+    write_atomically(Path(environment.folder) / MARKER_FILE, content + b"\n")
 
 
 def read_marker(folder: Path) -> Environment | None:
-    """The environment in this folder, or None when its creation never came to its end."""
+    """The environment in this folder, or None if its creation was not completed."""
     try:
-        environment = msgspec.json.decode(current_names((folder / MARKER).read_bytes()), type=Environment)
+        environment = msgspec.json.decode(current_names((folder / MARKER_FILE).read_bytes()), type=Environment)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    # A venv holds its own path in its scripts: one that was moved or copied does not count.
+    # A venv stores its own path in its scripts, so one that was moved or copied does not work.
     return environment if environment.folder == str(folder) else None
 
 
-def starts(environment: Environment) -> bool:
-    """Whether its interpreter is still there; a venv's is a link to one that may be gone."""
+def interpreter_exists(environment: Environment) -> bool:
+    """Whether the interpreter can still be started: in a venv it is a link, whose target may be gone."""
     return os.access(environment.python, os.X_OK)
 
 
-SPEC = "spec.json"  # in an environment's folder: what it was created from
-_SHOWN = 3
-
-
 def outdated(environment: Environment, spec: EnvironmentSpec | None = None) -> str:
-    """What has changed since it was created, such as `numpy==1.16.5 → numpy==1.16.6`; empty when nothing has."""
+    """What has changed since it was created, such as `numpy==1.16.5 → numpy==1.16.6`; empty if nothing has."""
     try:
-        made = msgspec.json.decode((Path(environment.folder) / SPEC).read_bytes(), type=EnvironmentSpec)
+        old = msgspec.json.decode((Path(environment.folder) / SPEC_FILE).read_bytes(), type=EnvironmentSpec)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return "what it was created from is not known"
+        return "the requirements it was created from are unknown"
     try:
-        today = spec or parse_spec(f"{made.framework}=={made.version}", made.variant)
+        new = spec or parse_spec(f"{old.framework}=={old.version}", old.variant)
     except UserError as error:
         return error.what
     changes = [
         change
         for before, now in (
-            ((f"Python {made.python}",), (f"Python {today.python}",)),
-            (made.requirements, today.requirements),
-            (made.constraints, today.constraints),
-            (made.tooling, today.tooling),
+            ((f"Python {old.python}",), (f"Python {new.python}",)),
+            (old.requirements, new.requirements),
+            (old.constraints, new.constraints),
+            (old.tooling, new.tooling),
         )
-        for change in _changes(before, now)
+        for change in _changed_requirements(before, now)
     ]
-    return ", ".join(changes[:_SHOWN] + [f"{len(changes) - _SHOWN} more"] * (len(changes) > _SHOWN))
+    hidden = len(changes) - _MAX_CHANGES_SHOWN
+    return ", ".join(changes[:_MAX_CHANGES_SHOWN] + [f"{hidden} more"] * (hidden > 0))
 
 
 def how_to_renew(environment: Environment) -> str:
     device = " --device cuda" if environment.id.endswith("-cuda") else ""
-    return f"`rnnbench env create --fresh {environment.framework}=={environment.version}{device}` makes it anew"
+    return f"`rnnbench env create --fresh {environment.framework}=={environment.version}{device}` creates it again"
 
 
-def _changes(before: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
-    """Pins of one distribution are paired; what has no partner came or went. Letters' case means nothing to pip."""
-    both = {line.casefold() for line in before} & {line.casefold() for line in now}
-    old = {_name(line): line for line in before if line.casefold() not in both}
-    new = {_name(line): line for line in now if line.casefold() not in both}
+def _changed_requirements(before: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
+    """Old and new requirement of each distribution that differs. pip ignores upper and lower case."""
+    unchanged = {line.casefold() for line in before} & {line.casefold() for line in now}
+    old = {_distribution(line): line for line in before if line.casefold() not in unchanged}
+    new = {_distribution(line): line for line in now if line.casefold() not in unchanged}
     return [f"{old.get(name, 'nothing')} → {new.get(name, 'nothing')}" for name in dict.fromkeys((*old, *new))]
 
 
-def _name(line: str) -> str:
+def _distribution(requirement: str) -> str:
     """`numpy` of `numpy>=1.26,<3`."""
-    for index, character in enumerate(line):
+    for index, character in enumerate(requirement):
         if character in "=<>!~ [":
-            return line[:index].casefold()
-    return line.casefold()
+            return requirement[:index].casefold()
+    return requirement.casefold()

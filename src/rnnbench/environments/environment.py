@@ -1,4 +1,4 @@
-"""An environment as found: which interpreter, and exactly what is installed in it."""
+"""Inspecting an environment: which interpreter it has, and exactly what is installed in it."""
 
 import hashlib
 import json
@@ -12,24 +12,14 @@ from rnnbench.domain.run import Environment
 from rnnbench.domain.system import Manifest, satisfies
 from rnnbench.errors import UserError
 
-# Set for the interpreter that runs the driver, and wrong for every other one.
-_FOREIGN = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+# These are set for the interpreter that runs the driver, and are wrong for every other one.
+_DRIVER_VARIABLES = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 
+_TIMEOUT_SECONDS = 60.0  # on a cluster's file system the first start of an interpreter can be slow
 
-def child_variables(*, external: bool = False) -> dict[str, str]:
-    """The user's variables without the driver's. PIP_* stays: it is how a user configures pip.
-
-    A used interpreter keeps PYTHONPATH, because a cluster's modules put a framework on it.
-    """
-    dropped = [name for name in _FOREIGN if not (external and name == "PYTHONPATH")]
-    return {name: value for name, value in os.environ.items() if name not in dropped}
-
-
-_SECONDS = 60.0  # a cluster's file system can take long to start its first interpreter
-
-# Runs under every Python from 3.6 on, with its standard library only. The folder the driver happens
-# to be in is taken off the path first: nothing in it belongs to the environment.
-_SCRIPT = """
+# Runs under Python 3.6 and newer, with the standard library only. First it takes the current folder
+# off the path: nothing in it belongs to the environment.
+_LIST_DISTRIBUTIONS = """
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 import json, platform
@@ -46,17 +36,27 @@ sys.stdout.write("\\n" + json.dumps(answer) + "\\n")
 
 
 class Inspection(NamedTuple):
-    """What an interpreter says of itself."""
+    """What an interpreter reports about itself."""
 
     python_version: str
     executable: str
     distributions: dict[str, str]  # normalised name -> version
 
 
+def child_variables(*, external: bool = False) -> dict[str, str]:
+    """The environment variables for other interpreters: the user's, without those meant for the driver.
+
+    PIP_* is kept, because users configure pip with it. An external interpreter also keeps PYTHONPATH:
+    environment modules on clusters use it to provide a framework.
+    """
+    dropped = [name for name in _DRIVER_VARIABLES if not (external and name == "PYTHONPATH")]
+    return {name: value for name, value in os.environ.items() if name not in dropped}
+
+
 def inspect_python(path: Path, *, external: bool = False) -> Inspection:
-    """Start the interpreter at `path` and list its distributions; `used` if it is not one of ours."""
-    # One of ours is a venv and complete in itself: `-I` shuts out everything else.
-    command = [str(path), *([] if external else ["-I"]), "-c", _SCRIPT]
+    """Start the interpreter at `path` and list its distributions; `external` if rnnbench did not create it."""
+    # A created environment is a venv and complete: `-I` excludes everything outside of it.
+    command = [str(path), *([] if external else ["-I"]), "-c", _LIST_DISTRIBUTIONS]
     try:
         answer = subprocess.run(
             command,
@@ -64,20 +64,20 @@ def inspect_python(path: Path, *, external: bool = False) -> Inspection:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             env=child_variables(external=external),
         )
     except OSError as error:
         raise _failure(path, error.strerror or str(error)) from error
     except subprocess.TimeoutExpired as error:
-        raise _failure(path, f"no answer within {_SECONDS:.0f} s") from error
+        raise _failure(path, f"no answer within {_TIMEOUT_SECONDS:.0f} s") from error
     if answer.returncode != 0:
         complaint = answer.stderr.strip().splitlines()
-        raise _failure(path, complaint[-1] if complaint else f"exit status {answer.returncode}")
+        raise _failure(path, complaint[-1] if complaint else f"exit code {answer.returncode}")
     try:
-        # Only the last line: a site's start-up file may have printed something before.
-        said = json.loads(answer.stdout.strip().splitlines()[-1])
-        inspection = Inspection(said["version"], said["executable"], _first_of_each(said["pairs"]))
+        # Only the last line: a start-up file of the site may have printed something before it.
+        report = json.loads(answer.stdout.strip().splitlines()[-1])
+        inspection = Inspection(report["version"], report["executable"], _importable(report["pairs"]))
     except (ValueError, IndexError, KeyError, TypeError) as error:
         raise _failure(path, "it does not answer like a Python interpreter") from error
     if not satisfies(inspection.python_version, ">=3.6"):
@@ -86,12 +86,12 @@ def inspect_python(path: Path, *, external: bool = False) -> Inspection:
 
 
 def canonical_name(name: str) -> str:
-    """The one spelling of a distribution's name: `Foo_Bar` and `foo.bar` are `foo-bar`."""
+    """The normalised name of a distribution: `foo-bar` for `Foo_Bar` and `foo.bar`."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _first_of_each(pairs: list[list[str]]) -> dict[str, str]:
-    """What an import would find: of two distributions of one name, the one earlier on the path."""
+def _importable(pairs: list[list[str]]) -> dict[str, str]:
+    """The versions that an import would find: of two distributions of one name, the one earlier on the path."""
     found: dict[str, str] = {}
     for name, version in pairs:
         if version:
@@ -103,20 +103,20 @@ def _failure(path: Path, reason: str) -> UserError:
     return UserError(f"cannot run {path} as a Python interpreter: {reason}", "Python 3.6 or newer is needed")
 
 
-def describe(
+def describe_environment(
     manifest: Manifest, python: Path, inspection: Inspection, *, id: str = "", folder: str = ""
 ) -> Environment:
-    """The environment behind an inspection. Without a folder it is a used one and names itself."""
+    """The environment that was inspected. Without a folder it is external, and its id follows from its version."""
     installed = inspection.distributions
-    # One framework may be two distributions: ONNX Runtime's CUDA build has a name of its own.
+    # One framework may have two distributions: ONNX Runtime's CUDA build has another name.
     packages = manifest.package.split("|")
     package = next((name for name in packages if canonical_name(name) in installed), packages[0])
-    lacking = [name for name in (package, "numpy") if canonical_name(name) not in installed]
-    if lacking:
+    missing = [name for name in (package, "numpy") if canonical_name(name) not in installed]
+    if missing:
         raise UserError(
             f"{python} (Python {inspection.python_version}) cannot run {manifest.title}: it lacks "
-            + " and ".join(lacking),
-            f"install what is missing there: {python} -m pip install {' '.join(lacking)}",
+            + " and ".join(missing),
+            f"install what is missing there: {python} -m pip install {' '.join(missing)}",
         )
     version = installed[canonical_name(package)]
     return Environment(
@@ -133,6 +133,6 @@ def describe(
 
 
 def fingerprint(inspection: Inspection) -> str:
-    """Short, and different as soon as the interpreter or any distribution is."""
+    """A short hash that changes with the interpreter and with every distribution."""
     facts = [inspection.python_version, inspection.executable, sorted(inspection.distributions.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Interpreters that users bring along by `env use`: a cluster's, a container's, their own."""
+"""External interpreters, which users provide with `env use`: those of a cluster, of a container, or their own."""
 
 import os
 import shutil
@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from rnnbench.domain.run import Environment, current_names
-from rnnbench.environments.environment import describe, inspect_python
+from rnnbench.environments.environment import describe_environment, inspect_python
 from rnnbench.environments.spec import same_version, split_spec
 from rnnbench.errors import UserError
 from rnnbench.files import config_folder, write_atomically
 
 
 def external_interpreters() -> dict[str, Environment]:
-    """The interpreters given, by framework, as they were then."""
+    """The external interpreters by framework, as they were when `env use` was called."""
     path = _file()
     try:
         return msgspec.json.decode(current_names(path.read_bytes()), type=dict[str, Environment])
@@ -25,10 +25,10 @@ def external_interpreters() -> dict[str, Environment]:
 
 
 def use_interpreter(text: str, path: Path) -> Environment:
-    """Take this interpreter (or the one in this environment's folder) for a framework from now on."""
+    """From now on, run a framework with this interpreter, or with the one in this environment's folder."""
     manifest, version = split_spec(text)
     python = _interpreter_at(path)
-    environment = describe(manifest, python, inspect_python(python, external=True))
+    environment = describe_environment(manifest, python, inspect_python(python, external=True))
     if version and not same_version(environment.version, version):
         raise UserError(
             f"{python} has {manifest.title} {environment.version}, not {version}",
@@ -39,7 +39,7 @@ def use_interpreter(text: str, path: Path) -> Environment:
 
 
 def forget_interpreter(framework: str) -> Environment:
-    """Go back to created environments. The interpreter itself is not ours to touch."""
+    """Return to created environments. The interpreter itself is not changed."""
     known = external_interpreters()
     environment = known.pop(framework)
     _write(known)
@@ -47,29 +47,29 @@ def forget_interpreter(framework: str) -> Environment:
 
 
 def refreshed(environment: Environment) -> Environment:
-    """A used environment as it is now: its owner may have changed it since."""
+    """An external environment as it is now: its owner may have changed it."""
     framework, python = environment.framework, Path(environment.python)
     try:
         manifest, _ = split_spec(framework)
-        return describe(manifest, python, inspect_python(python, external=True))
+        return describe_environment(manifest, python, inspect_python(python, external=True))
     except UserError as error:
         raise UserError(
-            f"the interpreter given for {framework} no longer serves: {error.what}",
-            f"give another with `rnnbench env use {framework} PATH`, or forget it with "
+            f"the external interpreter for {framework} no longer works: {error.what}",
+            f"name another one with `rnnbench env use {framework} PATH`, or forget it with "
             f"`rnnbench env remove {environment.id}`",
         ) from error
 
 
 def _interpreter_at(path: Path) -> Path:
-    """The interpreter meant. Links are kept: a venv's interpreter is a link, and means the venv."""
-    place = Path(os.path.abspath(path.expanduser()))
-    if place.is_dir():
-        place = place / "bin" / "python"
-    if place.exists():
-        return place
+    """The interpreter at a path or on PATH. Links are kept: in a venv the interpreter is a link."""
+    python = Path(os.path.abspath(path.expanduser()))
+    if python.is_dir():
+        python = python / "bin" / "python"
+    if python.exists():
+        return python
     on_path = shutil.which(path) if len(path.parts) == 1 else None
     if on_path is None:
-        raise UserError(f"there is no interpreter {place}", "give a Python, or a folder with bin/python in it")
+        raise UserError(f"there is no interpreter {python}", "name a Python, or a folder that contains bin/python")
     return Path(os.path.abspath(on_path))
 
 

@@ -1,4 +1,4 @@
-"""Running venv and pip, with nothing left behind when we stop, and saying what went wrong."""
+"""Running venv and pip so that no process is left when rnnbench stops, and explaining why they failed."""
 
 import os
 import re
@@ -12,15 +12,15 @@ from typing import IO
 from rnnbench.environments.environment import child_variables
 from rnnbench.errors import UserError
 
-_GRACE_SECONDS = 3.0  # for pip to delete its temporary files, which can be gigabytes
+_GRACE_SECONDS = 3.0  # time for pip to delete its temporary files, which can be gigabytes
 _running: set["subprocess.Popen[str]"] = set()
 
 
-def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lock: int) -> tuple[int, str]:
-    """Run to the end: the exit status and the output. An exception from `hear` ends the command.
+def run_logged(command: list[str], log: IO[str], on_line: Callable[[str], None], lock: int) -> tuple[int, str]:
+    """Run a command to its end; returns exit code and output. An exception from `on_line` ends the command.
 
-    The child keeps `lock` open, and has its own process group: a Ctrl-C reaches only us, and we end
-    the whole group, compilers included, before anybody cleans up.
+    The child keeps `lock` open and has its own process group. Ctrl-C therefore reaches only the driver, which
+    ends the whole group, compilers included, before it deletes any files.
     """
     log.write(f"$ {shlex.join(command)}\n")
     log.flush()
@@ -31,7 +31,7 @@ def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lo
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         errors="replace",
-        # `user = true` in a pip configuration is meant for installs outside environments, and fails here.
+        # `user = true` in a pip configuration is meant for installations outside environments, and fails here.
         env=child_variables() | {"PIP_USER": "0"},
         start_new_session=True,
         pass_fds=(lock,),
@@ -45,7 +45,7 @@ def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lo
                 log.write(line)
                 log.flush()
                 output.append(line)
-                hear(line.strip())
+                on_line(line.strip())
         return child.wait(), "".join(output)
     except BaseException:
         _end_group(child)
@@ -55,7 +55,7 @@ def run_logged(command: list[str], log: IO[str], hear: Callable[[str], None], lo
 
 
 def end_all_commands() -> None:
-    """For an interrupted driver: what other threads have started goes now. Their own threads clean up."""
+    """End the commands of all threads, when the driver is interrupted. The threads that started them clean up."""
     for child in list(_running):
         _end_group(child)
 
@@ -82,12 +82,12 @@ _COMPLAINT = re.compile(r"^\s*(error\b|.*\berror:|.*not created successfully)", 
 
 
 def explain_failure(status: int, output: str, id: str, python: str, log: str) -> UserError:
-    """The error for a creation in which venv or pip ended with this status and output."""
+    """The error for a creation in which venv or pip ended with this exit code and output."""
     reason, hint = _cause(status, output, python)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     complaints = [line for line in lines if _COMPLAINT.match(line)] or lines
     quoted = "".join(f"\n  {_shortened(line)}" for line in complaints[-3:])
-    return UserError(f"cannot create {id}: {reason}{quoted}", f"{hint}\nall of the output is in {log}")
+    return UserError(f"cannot create {id}: {reason}{quoted}", f"{hint}\nthe whole output is in {log}")
 
 
 def _cause(status: int, output: str, python: str) -> tuple[str, str]:
@@ -98,32 +98,32 @@ def _cause(status: int, output: str, python: str) -> tuple[str, str]:
             "the disk is full",
             "free some space, or set XDG_CACHE_HOME (and TMPDIR, where pip unpacks) to a larger disk",
         )
-    # Without a connection pip goes on to complain that no version matches, so this comes first. When a
-    # list of versions did arrive, the connection was there in the end.
+    # Without a connection pip also complains that no version matches, so this is checked first. If a list
+    # of versions arrived, the connection worked in the end.
     if _NETWORK.search(output) and nothing_offered:
         return (
             "pip could not reach the package index",
             "check the network; behind a proxy, or with a mirror, configure pip (PIP_PROXY, PIP_INDEX_URL or "
-            "pip.conf); without any, `rnnbench env use FRAMEWORK PATH` takes an interpreter that has it all",
+            "pip.conf); without a network, name an interpreter that has the framework: rnnbench env use FRAMEWORK PATH",
         )
     if _NO_MATCH.search(output) and nothing_offered:
         return (
             f"pip found no release for Python {python} on this machine",
-            "either this kind of machine or this Python has none, or pip looks in the wrong place: "
+            "there is none for this kind of machine or this Python, or pip uses the wrong package index: "
             "see `pip config list`, and check the network",
         )
     if _NO_MATCH.search(output):
-        return f"this version is not offered for Python {python}", "take one of the versions that pip names"
+        return f"this version is not offered for Python {python}", "choose one of the versions that pip lists"
     if _CONFLICT.search(output):
         return (
             "the requirements contradict each other",
-            "a constraint of your own (PIP_CONSTRAINT, pip.conf) may be in the way, or the manifest is wrong",
+            "your own pip constraints (PIP_CONSTRAINT, pip.conf) may be the cause, or the manifest is wrong",
         )
     if status < 0:
-        return f"its installer was killed by signal {-status}", "signal 9 often means that memory ran out"
-    return f"a command ended with status {status}", "the last lines of its output are above"
+        return f"the installer was killed by signal {-status}", "signal 9 often means that memory ran out"
+    return f"a command ended with exit code {status}", "the last lines of its output are above"
 
 
-def _shortened(line: str, room: int = 300) -> str:
-    """pip lists every version there ever was; the newest, at the end, are the interesting ones."""
-    return line if len(line) <= room else f"{line[: room // 3]} … {line[-2 * room // 3 :]}"
+def _shortened(line: str, length: int = 300) -> str:
+    """Cut from the middle: pip lists every version of a package, and the newest ones come last."""
+    return line if len(line) <= length else f"{line[: length // 3]} … {line[-2 * length // 3 :]}"

@@ -1,18 +1,18 @@
-"""Which environments there are, and which of them runs a spec."""
+"""Which environments exist, which of them runs a spec, and how they are removed."""
 
 from pathlib import Path
 
 from rnnbench.domain.run import Environment
 from rnnbench.environments.cache import (
-    MARKER,
+    MARKER_FILE,
     environments_folder,
     folder_of,
     how_to_renew,
+    interpreter_exists,
     lock_of,
     log_of,
     outdated,
     read_marker,
-    starts,
 )
 from rnnbench.environments.create import Report, create, silent
 from rnnbench.environments.external import external_interpreters, forget_interpreter, refreshed
@@ -23,25 +23,25 @@ from rnnbench.manifests import manifests
 
 
 def list_environments() -> list[Environment]:
-    """The complete ones that were created, then the used ones."""
+    """The created environments that are complete, then the external ones."""
     created = (read_marker(folder) for folder in _folders())
     return [*(each for each in created if each is not None), *external_interpreters().values()]
 
 
-def half_environments() -> list[Path]:
-    """Folders whose creation was cut short; one that is going on right now is not among them."""
+def incomplete_environments() -> list[Path]:
+    """Folders of creations that were interrupted; a creation that is still running is not among them."""
     return [folder for folder in _folders() if read_marker(folder) is None and not is_locked(lock_of(folder.name))]
 
 
 def failed_creations() -> list[str]:
-    """Environments of which there is nothing but the log of a creation that failed or was interrupted."""
+    """Environments of which only the log exists, because their creation failed or was interrupted."""
     root = environments_folder()
     names = sorted(path.stem for path in root.glob("*.log")) if root.is_dir() else []
     return [name for name in names if not folder_of(name).exists() and not is_locked(lock_of(name))]
 
 
 def find(spec: EnvironmentSpec) -> Environment | None:
-    """The environment that runs this spec: the user's own interpreter first, then a created one."""
+    """The environment that runs this spec: an external one if it has that version, or else a created one."""
     is_default = spec.version == manifests()[spec.framework].version
     own = external_interpreters().get(spec.framework)
     if own is not None and (is_default or same_version(own.version, spec.version)):
@@ -49,11 +49,11 @@ def find(spec: EnvironmentSpec) -> Environment | None:
         if is_default or same_version(own.version, spec.version):
             return own
     created = read_marker(folder_of(spec.id))
-    return created if created is not None and starts(created) else None
+    return created if created is not None and interpreter_exists(created) else None
 
 
 def resolve(spec: EnvironmentSpec, create_missing: bool, report: Report = silent) -> Environment:
-    """The environment to run this spec in, made if need be."""
+    """The environment that runs this spec; a missing one is created on request."""
     found = find(spec)
     if found is not None:
         if not found.external and (changes := outdated(found, spec)):
@@ -68,14 +68,14 @@ def resolve(spec: EnvironmentSpec, create_missing: bool, report: Report = silent
 
 
 def remove(id_or_framework: str) -> str:
-    """Delete a created environment, or forget a used one; returns what was done."""
+    """Delete a created environment, or forget an external one; returns what was done."""
     name = id_or_framework.strip().replace("==", "-")
     known = {each.id: each for each in list_environments()}
-    halves = [folder.name for folder in half_environments()]
+    incomplete = [folder.name for folder in incomplete_environments()]
     matches = [id for id, each in known.items() if name in (id, each.framework)]
-    matches += [id for id in halves if id == name]
+    matches += [id for id in incomplete if id == name]
     if not matches:
-        hint = nearest(name, [*known, *halves]) if known or halves else "there are none at all"
+        hint = nearest(name, [*known, *incomplete]) if known or incomplete else "there are no environments"
         raise UserError(f"no environment is named '{name}'", hint)
     if len(matches) > 1:
         raise UserError(f"'{name}' has {len(matches)} environments", f"name one: {', '.join(matches)}")
@@ -90,14 +90,14 @@ def _delete(id: str) -> str:
     folder = folder_of(id)
     try:
         with locked(lock_of(id)):
-            # The marker first: if the rest is cut short, what is left does not pass for an environment.
-            (folder / MARKER).unlink(missing_ok=True)
+            # The marker goes first: if the deletion is interrupted, the rest is not taken for an environment.
+            (folder / MARKER_FILE).unlink(missing_ok=True)
             remove_folder(folder)
             log_of(id).unlink(missing_ok=True)
     except BlockingIOError as error:
-        raise UserError(f"{id} is being created", "wait for that to end, or end it") from error
+        raise UserError(f"{id} is being created", "wait until it is created, or stop its creation") from error
     except OSError as error:
-        raise UserError(f"cannot delete {folder}: {error.strerror}", "delete it by hand") from error
+        raise UserError(f"cannot delete {folder}: {error.strerror}", "delete it yourself") from error
     return f"deleted {folder}"
 
 

@@ -1,1 +1,1 @@
-"""What every system must compute: data, LSTM, losses and Adam in float64 NumPy, with no framework."""
+"""What every system must compute: inputs, LSTM, losses and Adam in float64 NumPy, without a framework."""

@@ -1,4 +1,4 @@
-"""The kinds of array that the reference passes around."""
+"""Parameters and batches of a workload: random ones, or the words of the Penn Treebank."""
 
 import zipfile
 from collections import Counter
@@ -16,45 +16,48 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
-# Read-only, and of any precision: workers report float32, the reference works in float64.
+# Read-only and of any precision: workers report float32, the reference works in float64.
 Parameters = Mapping[str, NDArray[Any]]
 
-
 # `inputs`: ids [batch, steps], or numbers [batch, steps, features]; `targets`: see `target_shape`;
-# `lengths` [batch], only where the workload has sequences of different lengths. A single step has `inputs`
-# [batch, features] and `state` [batch, hidden].
+# `lengths` [batch]: only if the workload has variable lengths. A single step has `inputs` [batch, features]
+# and `state` [batch, hidden].
 Batch = dict[str, NDArray[Any]]
+
+TREEBANK_FILE = "ptb.train.txt"
+END_OF_LINE = "<eos>"
+UNKNOWN = "<unk>"
 
 
 def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.float32]]:
-    """Every parameter in the canonical layout. Biases are not zero: a mixed-up one must be seen."""
+    """Every parameter in the canonical layout. Biases are not zero, so that verification notices a wrong one."""
     bound = 1 / np.sqrt(workload.hidden)
     return {
-        name: _uniform(_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
+        name: _uniform(_random_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
         for name, shape in parameter_shapes(workload).items()
     }
 
 
 def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | None = None) -> list[Batch]:
-    """`count` batches, each drawn afresh; a language model's are stretches of the text in `data`, if given.
+    """`count` different batches. With `data`, those of a language model are windows of the text there.
 
-    A batch depends on the seed and its place alone, so that the first few are the same however many
-    follow. No two are alike, unless a handful of ids or a text shorter than the batches leaves no choice.
+    A batch depends only on the seed and its number, so the first few do not change with `count`. Two batches
+    can be equal only if the vocabulary is tiny or the text is shorter than the batches.
     """
     if workload.one_step:
         return [_step_batch(workload, seed, k) for k in range(count)]
     if not workload.vocabulary:
         return [_labelled_batch(workload, seed, k) for k in range(count)]
     if data is None:
-        return [_next_word_batch(_zipf(workload, seed, k)) for k in range(count)]
+        return [_next_word_batch(_zipf_words(workload, seed, k)) for k in range(count)]
     text = read_treebank(data, workload.vocabulary)
     return [_next_word_batch(treebank_window(text, workload.batch, workload.steps, k)) for k in range(count)]
 
 
 def write_inputs(path: Path, parameters: Parameters, batches: Sequence[Batch]) -> None:
-    """An uncompressed .npz with keys `parameter/<name>` and `batch/<k>/<key>`.
+    """Write an uncompressed .npz with keys `parameter/<name>` and `batch/<k>/<key>`.
 
-    Written entry by entry, because `numpy.savez` would quietly pickle what is no plain array.
+    It is written entry by entry, because `numpy.savez` silently pickles what is not a plain array.
     """
     arrays = {f"parameter/{name}": array for name, array in parameters.items()}
     for k, batch in enumerate(batches):
@@ -65,8 +68,8 @@ def write_inputs(path: Path, parameters: Parameters, batches: Sequence[Batch]) -
                 np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
-def _generator(seed: int, name: str) -> np.random.Generator:
-    """Randomness that depends on the seed and the name only, not on what was drawn before."""
+def _random_generator(seed: int, name: str) -> np.random.Generator:
+    """Its numbers depend only on the seed and the name, not on what was drawn before."""
     return np.random.Generator(np.random.PCG64([seed, *name.encode()]))
 
 
@@ -75,8 +78,8 @@ def _uniform(generator: np.random.Generator, shape: tuple[int, ...], bound: floa
 
 
 def _step_batch(workload: Workload, seed: int, k: int) -> Batch:
-    """What a single step reads: its input and the state before it, no axis of time, nothing to compare with."""
-    generator = _generator(seed, f"batch/{k}")
+    """What a single step reads: its input and the previous state. There is no time axis and there are no targets."""
+    generator = _random_generator(seed, f"batch/{k}")
     return {
         "inputs": _uniform(generator, (workload.batch, workload.features), 1.0),
         "state": _uniform(generator, (workload.batch, workload.hidden), 1.0),
@@ -84,63 +87,58 @@ def _step_batch(workload: Workload, seed: int, k: int) -> Batch:
 
 
 def _labelled_batch(workload: Workload, seed: int, k: int) -> Batch:
-    """Noise in, uniform labels out. There is noise beyond a sequence's end too: it must not matter."""
-    generator = _generator(seed, f"batch/{k}")
+    """Noise as inputs, uniform labels as targets. Padded steps contain noise too: they must have no effect."""
+    generator = _random_generator(seed, f"batch/{k}")
     lowest = 1 if workload.loss == "ctc" else 0  # class 0 is CTC's blank
     batch: Batch = {
         "inputs": _uniform(generator, (workload.batch, workload.steps, workload.features), 1.0),
         "targets": generator.integers(lowest, workload.classes, target_shape(workload)),
     }
     if workload.variable_length:
-        # One shuffle, moved on by one place a batch: neighbours never have the same order.
-        shuffled = _generator(seed, "lengths").permutation(np.array(lengths(workload), dtype=np.int64))
+        # One shuffle, rotated by one place per batch: consecutive batches never have the same order.
+        shuffled = _random_generator(seed, "lengths").permutation(np.array(lengths(workload), dtype=np.int64))
         batch["lengths"] = np.roll(shuffled, k)
     return batch
 
 
-def _zipf(workload: Workload, seed: int, k: int) -> Integers:
-    """Words as frequent as in real text: the k-th most frequent comes with probability ∝ 1/(k + 1)."""
+def _zipf_words(workload: Workload, seed: int, k: int) -> Integers:
+    """Words as frequent as in real text: id n has a probability proportional to 1/(n + 1)."""
     weights = 1 / np.arange(1, workload.vocabulary + 1)
     shape = (workload.batch, workload.steps + 1)
-    return _generator(seed, f"batch/{k}").choice(workload.vocabulary, shape, p=weights / weights.sum())
+    return _random_generator(seed, f"batch/{k}").choice(workload.vocabulary, shape, p=weights / weights.sum())
 
 
-def _next_word_batch(stream: Integers) -> Batch:
-    """Each row is `steps + 1` consecutive words: all but the last are read, all but the first foretold."""
+def _next_word_batch(words: Integers) -> Batch:
+    """Each row has `steps + 1` consecutive words: all but the last are inputs, all but the first are targets."""
     return {
-        "inputs": np.ascontiguousarray(stream[:, :-1]),
-        "targets": np.ascontiguousarray(stream[:, 1:]),
+        "inputs": np.ascontiguousarray(words[:, :-1]),
+        "targets": np.ascontiguousarray(words[:, 1:]),
     }
 
 
-FILE = "ptb.train.txt"
-END_OF_LINE = "<eos>"
-UNKNOWN = "<unk>"
-
-
 def read_treebank(folder: Path, vocabulary: int) -> Integers:
-    """The text's words as ids below `vocabulary`: 0 is the most frequent word, and so on."""
-    words = _words(folder / FILE)
-    ids = _number(words, vocabulary)
-    # A rare word without an id becomes `<unk>`, or the last id in a text that has no such word.
+    """The words of the text as ids below `vocabulary`: 0 is the most frequent word, and so on."""
+    words = _read_words(folder / TREEBANK_FILE)
+    ids = _word_ids(words, vocabulary)
+    # A rare word without an id becomes `<unk>`, or the last id if the text has no `<unk>`.
     unknown = ids.get(UNKNOWN, vocabulary - 1)
     return np.array([ids.get(word, unknown) for word in words], dtype=np.int64)
 
 
 def treebank_window(text: Integers, batch: int, steps: int, k: int) -> Integers:
-    """The `k`-th stretch `[batch, steps + 1]` of `batch` streams that start evenly over the text.
+    """The `k`-th window `[batch, steps + 1]` of `batch` streams that start evenly spread over the text.
 
-    A stretch begins with the last word of the one before, which was foretold there but not yet read.
-    A stream that comes to the end of the text goes on at its start.
+    A window begins with the last word of the previous one, which was a target there but not an input.
+    A stream that reaches the end of the text continues at its start.
     """
     starts = np.arange(batch) * max(1, len(text) // batch)
     positions = starts[:, None] + k * steps + np.arange(steps + 1)
-    stretch: Integers = text[positions % len(text)]
-    return stretch
+    window: Integers = text[positions % len(text)]
+    return window
 
 
-def _words(path: Path) -> list[str]:
-    hint = f"give a folder that holds {FILE}, or none: words are then drawn at random"
+def _read_words(path: Path) -> list[str]:
+    hint = f"name a folder that contains {TREEBANK_FILE}, or none: words are then drawn at random"
     try:
         with path.open(encoding="utf-8") as lines:
             words = [word for line in lines for word in (*line.split(), END_OF_LINE)]
@@ -152,8 +150,8 @@ def _words(path: Path) -> list[str]:
     return words
 
 
-def _number(words: list[str], vocabulary: int) -> dict[str, int]:
-    """Ids for the most frequent words, the alphabet deciding between equals."""
+def _word_ids(words: list[str], vocabulary: int) -> dict[str, int]:
+    """Ids of the most frequent words; equally frequent ones are in alphabetical order."""
     counts = Counter(words)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return {word: number for number, word in enumerate(ranked[:vocabulary])}
+    return {word: id for id, word in enumerate(ranked[:vocabulary])}

@@ -1,7 +1,7 @@
-"""One LSTM layer in one direction: forwards, and backwards through time.
+"""One LSTM layer in one direction: its forward pass, and its backward pass through time.
 
-Arrays are time-major: `[steps, batch, width]`. With the gates i, f, g, o = x@w + h@u + b, squashed by
-sigmoid, sigmoid, tanh, sigmoid, one step is c' = f·c + i·g and h' = o·tanh(c'), from a zero state.
+Arrays are time-major: `[steps, batch, width]`. The gates are i, f, g, o = x@w + h@u + b, with sigmoid, sigmoid,
+tanh and sigmoid applied. One step is c' = f·c + i·g and h' = o·tanh(c'). The initial state is zero.
 """
 
 from typing import NamedTuple
@@ -14,13 +14,13 @@ _OVER_TIME_AND_BATCH = ((0, 1), (0, 1))
 
 
 class Trace(NamedTuple):
-    """What the backward pass needs of the forward one, in the order in which the steps were run."""
+    """What the backward pass needs from the forward pass, in the order in which the steps were run."""
 
     x: Floats
     w: Floats
     u: Floats
-    valid: Floats  # [steps, batch, 1]: 1 where the sequence has this step, 0 beyond its end
-    gates: Floats  # [steps, batch, 4·hidden], squashed
+    valid: Floats  # [steps, batch, 1]: 1 if the sequence has this step, 0 beyond its end
+    gates: Floats  # [steps, batch, 4·hidden], after sigmoid and tanh
     cells: Floats  # [steps + 1, batch, hidden]: the initial state, then the state after each step
     hiddens: Floats
     reverse: bool
@@ -42,10 +42,10 @@ def sigmoid(x: Floats) -> Floats:
 def forward(
     x: Floats, w: Floats, u: Floats, b: Floats, mask: Booleans | None = None, reverse: bool = False
 ) -> tuple[Floats, Trace]:
-    """The outputs `[steps, batch, hidden]`, and the trace that `backward` takes.
+    """The outputs `[steps, batch, hidden]`, and the trace for `backward`.
 
-    `mask [steps, batch]` says which steps a sequence has. The others leave its state as it is and give
-    output zero, so that a reversed layer starts afresh at each sequence's own last step.
+    `mask [steps, batch]` says which steps a sequence has. The others keep its state and have output zero,
+    so that the backward direction starts at the last step of each sequence with a zero state.
     """
     steps, batch, _ = x.shape
     hidden = len(u)
@@ -53,13 +53,13 @@ def forward(
     if reverse:
         x, valid = x[::-1], valid[::-1]
 
-    # The inputs' share of all steps is one matrix product; only the state's share needs the loop.
+    # The product with the inputs is one for all steps; only the product with the state needs the loop.
     gates = np.tensordot(x, w, axes=1) + b
     cells = np.zeros((steps + 1, batch, hidden))
     hiddens = np.zeros((steps + 1, batch, hidden))
     for t in range(steps):
         gates[t] += hiddens[t] @ u
-        i, f, g, o = np.split(gates[t], 4, axis=1)  # views: the gates are squashed in place
+        i, f, g, o = np.split(gates[t], 4, axis=1)  # views: the gates are changed in place
         i[:], f[:], g[:], o[:] = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
         cell = f * cells[t] + i * g
         cells[t + 1] = np.where(valid[t], cell, cells[t])
@@ -74,23 +74,23 @@ def backward(trace: Trace, d_outputs: Floats) -> Gradients:
     """The gradients of a loss whose gradient with respect to the outputs is `d_outputs`."""
     if trace.reverse:
         d_outputs = d_outputs[::-1]
-    d_gates = np.empty_like(trace.gates)  # with respect to the gates before they are squashed
+    d_gates = np.empty_like(trace.gates)  # with respect to the gates before sigmoid and tanh
     d_hidden = np.zeros_like(trace.hiddens[0])
     d_cell = np.zeros_like(trace.cells[0])
     for t in reversed(range(len(trace.x))):
         i, f, g, o = np.split(trace.gates[t], 4, axis=1)
         di, df, dg, do = np.split(d_gates[t], 4, axis=1)
         tanh_cell = np.tanh(trace.cells[t + 1])
-        # Where the step is valid the gradients go through it; elsewhere they pass it by.
-        valid, passed = trace.valid[t], 1 - trace.valid[t]
+        # The gradients go through a valid step, and skip the others unchanged.
+        valid, skipped = trace.valid[t], 1 - trace.valid[t]
         through_hidden = valid * (d_outputs[t] + d_hidden)
         through_cell = valid * d_cell + through_hidden * o * (1 - tanh_cell**2)
         di[:] = through_cell * g * i * (1 - i)
         df[:] = through_cell * trace.cells[t] * f * (1 - f)
         dg[:] = through_cell * i * (1 - g**2)
         do[:] = through_hidden * tanh_cell * o * (1 - o)
-        d_hidden = d_gates[t] @ trace.u.T + passed * d_hidden
-        d_cell = through_cell * f + passed * d_cell
+        d_hidden = d_gates[t] @ trace.u.T + skipped * d_hidden
+        d_cell = through_cell * f + skipped * d_cell
 
     d_x = np.tensordot(d_gates, trace.w.T, axes=1)
     return Gradients(

@@ -1,4 +1,4 @@
-"""The whole network: embedding, recurrent stack, head and loss, forwards and backwards, in float64."""
+"""The whole network in float64: embedding, recurrent stack, head and loss, forward and backward pass."""
 
 import numpy as np
 
@@ -11,13 +11,13 @@ Tape = dict[str, lstm.Trace]
 
 
 def logits(workload: Workload, parameters: Parameters, batch: Batch) -> Floats:
-    """`[batch, steps, classes]`, or `[batch, classes]` where the head is on the last step.
+    """`[batch, steps, classes]`, or `[batch, classes]` if the head is on the last step.
 
-    A single step has no head: `[hidden, batch]`, the state it leaves.
+    A single step has no head: its result is the new state `[hidden, batch]`.
     """
-    exact = _exact(parameters)
+    exact = _as_float64(parameters)
     if workload.one_step:
-        return step_forward(exact, batch)
+        return _step_forward(exact, batch)
     return _head(exact, _stack(workload, exact, batch))
 
 
@@ -28,10 +28,10 @@ def loss(workload: Workload, parameters: Parameters, batch: Batch) -> float:
 
 
 def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch) -> tuple[float, dict[str, Floats]]:
-    """The loss, and its gradient with respect to every parameter, in canonical names and shapes."""
-    exact = _exact(parameters)
+    """The loss, and its gradients with respect to all parameters, with canonical names and shapes."""
+    exact = _as_float64(parameters)
     if workload.one_step:
-        return step_loss_and_gradients(exact, batch)
+        return _step_loss_and_gradients(exact, batch)
     tape: Tape = {}
     features = _stack(workload, exact, batch, tape)
     value, d_logits = evaluate_loss(workload, _head(exact, features), batch)
@@ -44,11 +44,11 @@ def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch)
     d_inputs = _stack_backward(workload, tape, d_features, gradients)
     if workload.vocabulary:
         gradients["embedding"] = np.zeros_like(exact["embedding"])
-        np.add.at(gradients["embedding"], batch["inputs"].T, d_inputs)  # a word may come many times
+        np.add.at(gradients["embedding"], batch["inputs"].T, d_inputs)  # a word may occur many times
     return value, {name: gradients[name] for name in parameters}
 
 
-def _exact(parameters: Parameters) -> dict[str, Floats]:
+def _as_float64(parameters: Parameters) -> dict[str, Floats]:
     return {name: np.asarray(array, dtype=np.float64) for name, array in parameters.items()}
 
 
@@ -60,7 +60,7 @@ def _head(parameters: dict[str, Floats], features: Floats) -> Floats:
 
 
 def _stack(workload: Workload, parameters: dict[str, Floats], batch: Batch, tape: Tape | None = None) -> Floats:
-    """What the head reads: `[batch, steps, width]` or `[batch, width]`. Fills the tape if there is one."""
+    """The features that the head reads: `[batch, steps, width]` or `[batch, width]`. Fills the tape, if given."""
     x = _first_inputs(workload, parameters, batch)
     mask = _mask(workload, batch)
     for layer in range(workload.layers):
@@ -70,14 +70,14 @@ def _stack(workload: Workload, parameters: dict[str, Floats], batch: Batch, tape
             w, u, b = (parameters[f"{prefix}.{part}"] for part in "wub")
             output, trace = lstm.forward(x, w, u, b, mask, reverse=direction == "bwd")
             outputs.append(output)
-            if tape is not None:  # long workloads need gigabytes for it: none is kept just for logits
+            if tape is not None:  # it can take gigabytes, so logits alone do without it
                 tape[prefix] = trace
         x = np.concatenate(outputs, axis=2)
     return x[-1] if workload.head_on == "last-step" else x.swapaxes(0, 1)
 
 
 def _stack_backward(workload: Workload, tape: Tape, d_features: Floats, gradients: dict[str, Floats]) -> Floats:
-    """Adds each layer's gradients to `gradients`; returns those of the first inputs, time-major."""
+    """Adds each layer's gradients to `gradients`; returns the gradient of the first layer's inputs, time-major."""
     if workload.head_on == "last-step":
         d_outputs = np.zeros((workload.steps, *d_features.shape))
         d_outputs[-1] = d_features
@@ -96,7 +96,7 @@ def _stack_backward(workload: Workload, tape: Tape, d_features: Floats, gradient
 
 
 def _first_inputs(workload: Workload, parameters: dict[str, Floats], batch: Batch) -> Floats:
-    """Time-major, as the layers want it."""
+    """The inputs of the first layer, time-major."""
     if workload.vocabulary:
         return parameters["embedding"][batch["inputs"].T]
     return batch["inputs"].swapaxes(0, 1).astype(np.float64)
@@ -109,14 +109,14 @@ def _mask(workload: Workload, batch: Batch) -> Booleans | None:
     return mask
 
 
-def step_forward(parameters: dict[str, Floats], batch: Batch) -> Floats:
+def _step_forward(parameters: dict[str, Floats], batch: Batch) -> Floats:
     """The state after the step, `[hidden, batch]`."""
     state, inputs = (np.asarray(batch[name], np.float64) for name in ("state", "inputs"))
     next_h: Floats = np.tanh(parameters["W_h"] @ state.T + parameters["W_x"] @ inputs.T)
     return next_h
 
 
-def step_loss_and_gradients(parameters: dict[str, Floats], batch: Batch) -> tuple[float, dict[str, Floats]]:
-    next_h = step_forward(parameters, batch)
-    d_sum = 1 - next_h**2  # of the loss with respect to h2h + i2h
+def _step_loss_and_gradients(parameters: dict[str, Floats], batch: Batch) -> tuple[float, dict[str, Floats]]:
+    next_h = _step_forward(parameters, batch)
+    d_sum = 1 - next_h**2  # the gradient with respect to the argument of tanh
     return float(next_h.sum()), {"W_h": d_sum @ batch["state"], "W_x": d_sum @ batch["inputs"]}

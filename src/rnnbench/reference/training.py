@@ -1,4 +1,4 @@
-"""Adam, in the formulation the frameworks share: epsilon outside the bias-corrected square root."""
+"""Training with Adam, as the frameworks define it: epsilon is added outside the bias-corrected square root."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,9 +16,9 @@ EPSILON = 1e-8
 
 
 class Adam:
-    """Holds the parameters, in float64, and moves them one step for each set of gradients.
+    """Holds the parameters in float64, and updates them once for each set of gradients.
 
-    `multipliers` names the parameters whose steps are longer than the learning rate says.
+    `multipliers` holds factors on the learning rate of some parameters.
     """
 
     def __init__(self, parameters: Parameters, multipliers: Mapping[str, float] | None = None) -> None:
@@ -36,7 +36,7 @@ class Adam:
             mean, square = self._means[name], self._squares[name]
             mean += (1 - BETA1) * (gradient - mean)
             square += (1 - BETA2) * (gradient**2 - square)
-            # Both averages started at zero: dividing makes up for the weight that zero still has.
+            # Both averages start at zero: the division corrects for the weight that this zero still has.
             mean_hat = mean / (1 - BETA1**self._steps)
             square_hat = square / (1 - BETA2**self._steps)
             rate = LEARNING_RATE * self._multipliers.get(name, 1.0)
@@ -52,8 +52,8 @@ class Training(NamedTuple):
 def train(workload: Workload, parameters: Parameters, batches: Sequence[Batch], biases: int = 1) -> Training:
     """One Adam step per batch.
 
-    Some frameworks hold `biases=2` bias vectors per recurrent layer and only ever add them. Both get
-    the same gradient and Adam moves both alike, so their sum, the bias seen here, moves twice as far.
+    Some frameworks have `biases=2` bias vectors per recurrent layer and use only their sum. Both get the
+    same gradient and the same update, so their sum, which is the bias here, moves twice as far.
     """
     adam = Adam(parameters, {name: float(biases) for name in parameters if _is_recurrent_bias(name)})
     losses: list[float] = []

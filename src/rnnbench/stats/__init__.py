@@ -1,1 +1,1 @@
-"""Intervals and ratios from launches and their samples."""
+"""Confidence intervals and ratios from launches and their samples."""
