@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rnnbench.domain.result import Launch
+from rnnbench.domain.run import current_names
 from rnnbench.store import read_folder
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -43,6 +44,15 @@ def test_fields_that_were_renamed_keep_their_values(folder):
     environments = json.loads((folder / "run.json").read_text(encoding="utf-8"))["environments"]
     flags = {name: one.get("external", one.get("used")) for name, one in environments.items()}
     assert {name: one.external for name, one in contents.run.environments.items()} == flags
+
+
+def test_only_the_renamed_fields_are_renamed():
+    stored = b'{"used": true, "distributions": {"used":"1.0","beside":"2"}, "beside":3, "log": "\\"used\\": true"}'
+    renamed = {b'{"used": true': b'{"external": true', b'"beside":3': b'"concurrent_workers":3'}
+    expected = stored
+    for former, current in renamed.items():
+        expected = expected.replace(former, current)
+    assert current_names(stored) == expected
 
 
 def test_some_of_them_have_the_former_names():

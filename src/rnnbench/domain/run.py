@@ -1,5 +1,7 @@
 """A run without its results: its cases, its method, the machine and the environments. `run.json` stores it."""
 
+import re
+
 import msgspec
 
 from rnnbench.domain.case import Case, LeftOut, Method
@@ -73,12 +75,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     profile: bool = False  # each case is also profiled, after all cases were timed
 
 
-#: Fields that had another name in run folders of earlier versions.
-_FORMER_NAMES = {b'"used":': b'"external":', b'"beside":': b'"concurrent_workers":'}
+#: Fields that had another name in earlier versions. The kind of value tells them from a package of that name.
+_FORMER_NAMES = (
+    (re.compile(rb'"used"(?=:\s*(true|false))'), b'"external"'),
+    (re.compile(rb'"beside"(?=:\s*\d)'), b'"concurrent_workers"'),
+)
 
 
 def current_names(encoded: bytes) -> bytes:
-    """JSON of any version, with the current field names. Quotes within strings are escaped, so no string is changed."""
-    for former, current in _FORMER_NAMES.items():
-        encoded = encoded.replace(former, current)
+    """JSON written by any version, with today's field names. Strings cannot match: their quotes are escaped."""
+    for former, current in _FORMER_NAMES:
+        encoded = former.sub(current, encoded)
     return encoded
