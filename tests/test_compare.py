@@ -263,7 +263,7 @@ def test_another_workload_of_the_same_name_is_never_compared():
 
 def test_real_text_and_made_up_ids_are_two_workloads():
     a = run_of(make_case(workload="ptb-lm"))
-    assert _stopped(a, changed(a, data="/data/ptb"), "workload") == ("workload: text made-up ids → the Penn Treebank",)
+    assert _stopped(a, changed(a, data="/data/ptb"), "workload") == ("workload: text random ids → the Penn Treebank",)
     short = run_of(CASE)
     assert only(short, changed(short, data="/data/ptb")).verdict == "no difference seen"
 

@@ -52,7 +52,10 @@ def test_everything_is_said_about_a_run(cpu, call):
     assert "toy/stack/eager is the fastest of 5 verified rows: 2.00 s [2.00, 2.00] a batch." in text
     assert "The price of flexibility: toy/fine/eager takes 4.00 times [4.00, 4.00] as long as toy/stack/eager." in text
     assert "toy/fine/compile wins back 50.0 % [50.0, 50.0] of that" in text
-    assert "toy/fine/compile has paid for the 40.0 s of its start after 10 [10, 10] batches" in text
+    assert (
+        "toy/fine/compile compiles 40.0 s longer than toy/fine/eager and has made up for it after 10 [10, 10] batches"
+        in text
+    )
     assert "limit cpu fp32: 100 GFLOP/s in products (toy-1.0), 10.0 GB/s in copies (toy-1.0)" in text
     assert "Its work: 19.2 GFLOP, 127 MB; at least 192 ms here, bound by products." in text
     row = line_of(answer.out, "toy/fine/compile  ")

@@ -37,7 +37,7 @@ def show_profiles(contents: Contents) -> str:
     for title, rows in groups:
         parts.append(title + "\n" + render_table(columns, [_cells(one, rows, str) for one in rows], indent="  "))
         parts.append("\n".join(f"{one.case.system} {one.case.phase}: {_sentence(one)}" for one in rows))
-        parts += [_details(one) for one in rows if one.counted] if len(rows) <= FEW else []
+        parts += [_details(one) for one in rows if one.successful_profile] if len(rows) <= FEW else []
     return "\n\n".join([*parts, LEGEND]) if parts else "no case has been profiled"
 
 
@@ -74,7 +74,7 @@ def profiles_as_fields(contents: Contents) -> list[dict[str, Any]]:
         {
             "case": one.case,
             "profile": one.profile,
-            "host_share": one.counted.host_share if one.counted else None,
+            "host_share": one.successful_profile.host_share if one.successful_profile else None,
             "bottleneck": one.bottleneck,
             "retrace": one.retrace,
             "new_batch_s": one.new_batch.cost_s if one.new_batch else None,
@@ -98,7 +98,7 @@ def _cells(one: ProfileResult, group: list[ProfileResult], name: Callable[[str],
     case = one.case
     several = len({other.case.environment for other in group if other.case.system == case.system}) > 1
     shown = f"{case.system} ({case.environment})" if several else case.system
-    profile = one.counted
+    profile = one.successful_profile
     counts = ["–"] * 6
     if profile is not None:
         counts = [
@@ -135,7 +135,7 @@ def _sentence(one: ProfileResult) -> str:
 
 
 def _details(one: ProfileResult) -> str:
-    profile = one.counted
+    profile = one.successful_profile
     assert profile is not None
     rows: Sequence[Sequence[str]] = [
         [each.name[:90], f"{each.count:,.0f}", units.seconds(each.seconds), units.share(each.seconds / profile.wall_s)]
