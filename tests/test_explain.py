@@ -62,7 +62,7 @@ def test_everything_is_said_about_a_run(cpu, call):
     assert row[:5] == ["toy/fine/compile", "4.00", "s", "[4.00,", "4.00]"]
     assert " ".join(row[5:]) == "2.00× 4.8 % 0.50× 50.0 % [50.0, 50.0] 40.5 s 10 [10, 10] batches 3.00 MB"
     assert "never" in line_of(answer.out, "toy/packed/trace  ")
-    assert "Quick conclusions of seed 000" in text
+    assert "Quick conclusions of Carrot (2019;" in text
 
 
 def test_a_cpu_and_a_gpu_are_explained_together(cpu, gpu, call):

@@ -140,7 +140,7 @@ def test_several_runs_are_named_where_one_is_not():
 def test_the_summary_and_the_claims_are_in_it():
     text = report(cpu=cpu_run(), gpu=gpu_run())
     assert "The price of flexibility" in text
-    assert "# The Quick Conclusions of 2019" in text
+    assert "# The Quick Conclusions of Carrot (2019)" in text
     measured = [rows for path, rows in tables(text) if path[0].startswith("The Quick") and rows]
     assert measured  # fine over cell on both devices was not run, but PyTorch over cuDNN was
 
@@ -151,7 +151,7 @@ def test_published_rows_stand_beside_the_measured_ones():
     assert pair["when and where"] == "2019, GeForce RTX 2080 Ti"
     assert pair["published"] == "23.6 ms"
     assert pair["measured"] == "10.2 ms"
-    assert pair["faster"] == "2.30×"
+    assert pair["times as fast"] == "2.30×"
 
 
 def test_published_rows_that_contradict_themselves_are_marked():
