@@ -364,7 +364,7 @@ def test_the_text_has_verdicts_notes_and_the_mean():
 def test_what_stops_a_verdict_is_told_once_with_what_to_do():
     a, b = run_of(*MANY), in_environment(run_of(*MANY))
     text = as_text(compare_runs(a, b), NamedRun("a", a.run), NamedRun("b", b.run), [])
-    assert text.count("not comparable for environment: toy 1.0 → 2.0") == 1
+    assert text.count("not comparable because of environment: toy 1.0 → 2.0") == 1
     assert "if that is what you compare, add --across environment" in text
     assert text.count("toy-1.0 → toy-2.0  ") == 20
 

@@ -56,8 +56,8 @@ def test_everything_is_said_about_a_run(cpu, call):
         "toy/fine/compile compiles 40.0 s longer than toy/fine/eager and has made up for it after 10 [10, 10] batches"
         in text
     )
-    assert "limit cpu fp32: 100 GFLOP/s in products (toy-1.0), 10.0 GB/s in copies (toy-1.0)" in text
-    assert "Its work: 19.2 GFLOP, 127 MB; at least 192 ms here, bound by products." in text
+    assert "limit cpu fp32: 100 GFLOP/s in matrix products (toy-1.0), 10.0 GB/s in copies (toy-1.0)" in text
+    assert "Work of one batch: 19.2 GFLOP, 127 MB; at least 192 ms on this machine, bound by matrix products." in text
     row = line_of(answer.out, "toy/fine/compile  ")
     assert row[:5] == ["toy/fine/compile", "4.00", "s", "[4.00,", "4.00]"]
     assert " ".join(row[5:]) == "2.00× 4.8 % 0.50× 50.0 % [50.0, 50.0] 40.5 s 10 [10, 10] batches 3.00 MB"
@@ -72,7 +72,8 @@ def test_a_cpu_and_a_gpu_are_explained_together(cpu, gpu, call):
     assert "run 2 " in text
     assert f"{SMALL} · train · cuda · fp32 (run 2)" in text
     assert (
-        "50.0 TFLOP/s in products (toy-1.0), 4.00 TB/s in copies (toy-1.0), measured while the machine was busy" in text
+        "50.0 TFLOP/s in matrix products (toy-1.0), 4.00 TB/s in copies (toy-1.0), measured while the machine was busy"
+        in text
     )
     measured = (
         "fine-grained operators over static LSTM cell: PyTorch, train, cuda: 4.00× [4.00, 4.00], 2019 4.34×, holds"

@@ -283,7 +283,7 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path, call):
         (["--out", "a", "--json"], "two answers"),
         (["--across", "colour"], "allowed: environment, source, machine, method"),
         (["--system", "jax/*"], "was planned in two versions"),
-        (["--out", "a", "--format", "pdf"], "no format"),
+        (["--out", "a", "--format", "pdf"], "is not a format"),
     ],
 )
 def test_bad_input_ends_with_2(tmp_path, monkeypatch, call, arguments, says):

@@ -75,7 +75,7 @@ def test_the_gap_shows_verified_rows_alone_on_a_log_axis_with_the_limit(specific
     assert {one["wall"] for one in data} == {row.wall_s for row in panel.rows if row.status == "verified"}
     assert '"type": "log"' in json.dumps(spec)
     (limit,) = {layer["encoding"]["y"]["datum"] for layer in spec["layer"] if "datum" in layer["encoding"].get("y", {})}
-    assert limit == panel.found.least.seconds
+    assert limit == panel.analysis.least.seconds
     columns = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert columns == ["fine", "packed", "cell", "stack"]
 
@@ -91,7 +91,7 @@ def test_a_point_lies_on_the_line_of_the_batches_after_which_it_has_paid(specifi
     """The lines say: cost / (1 - share) batches. For every row that is the break-even of the analysis."""
     panel = next(one for one in document.panels if one.group.phase == "train")
     (point,) = values(specifications["compiling"])
-    (found,) = panel.found.break_evens
+    (found,) = panel.analysis.break_evens
     eager = next(row for row in panel.rows if row.system == "pytorch/fine/eager" and row.environment == "pytorch-2.0")
     assert point["share"] == pytest.approx(found.against_eager.estimate)
     assert point["cost"] == pytest.approx(found.cost_s / eager.wall_s)

@@ -208,12 +208,12 @@ def test_of_very_many_groups_only_the_first_are_drawn(monkeypatch):
     from rnnbench.report.charts import gallery
 
     class Many:
-        panels = range(gallery.ALL_OF)
+        panels = range(gallery.MOST_GROUPS)
 
-    assert gallery.charted(Many, None) == gallery.ALL_OF
-    monkeypatch.setattr(Many, "panels", range(gallery.ALL_OF + 1))
-    assert gallery.charted(Many, None) == gallery.FIRST_OF_MANY
-    assert gallery.charted(Many, 1000) == gallery.ALL_OF + 1
+    assert gallery.charted(Many, None) == gallery.MOST_GROUPS
+    monkeypatch.setattr(Many, "panels", range(gallery.MOST_GROUPS + 1))
+    assert gallery.charted(Many, None) == 1
+    assert gallery.charted(Many, 1000) == gallery.MOST_GROUPS + 1
 
 
 # --- the command ----------------------------------------------------------------------------------------
@@ -241,8 +241,8 @@ def test_the_command_names_what_it_wrote_and_tells_a_terminal_alone_how_it_goes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "pdf"], "'pdf' is no format"),
-        (["--format", ","], "no format is named"),
+        (["--format", "pdf"], "'pdf' is not a format"),
+        (["--format", ","], "no format is given"),
         (["--charts", "-1"], "--charts is -1"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_row_opens_with_everything_about_it(open_page):
     assert "2.46 s for 24 batches" in text
     assert "571,520" in text
     assert box.locator("svg.samples circle").count() == 8
-    box.get_by_text("Raw: seconds of each block").click()
+    box.get_by_text("Seconds of each block").click()
     raw = box.locator("pre.raw").inner_text()
     assert "0.3  0.306  0.294  0.33" in raw
     assert "blocks of 3 batches" in raw
@@ -239,7 +239,7 @@ def test_a_wrong_row_shows_which_figure_fails(open_page):
 def test_a_failure_shows_its_stage_and_the_end_of_its_log(open_page):
     page = open_page()
     box = open_row(page, "pytorch/fine/trace")
-    assert "Ended while: building" in box.inner_text()
+    assert "Failed during: building" in box.inner_text()
     assert box.locator("pre.log").inner_text() == "line 1\nline 2"
     assert "it does not build" in box.inner_text()
 

@@ -126,7 +126,7 @@ def test_there_is_the_whole_comparison_of_today(built_in):
 
 
 def test_a_section_says_what_its_environment_is_made_of(toy):
-    assert "2 systems over 1 frameworks" in toy
+    assert "2 systems of 1 frameworks" in toy
     assert "| [Toy 2](#toy-2) | `toy-lib` or `toy-lib-gpu` 2.0 | 2 | fine |" in toy
     assert "- Version 2.0 of `toy-lib` or `toy-lib-gpu`, Python >=3.11, <3.14." in toy
     assert "- Installs `toy-lib==2.0`; with CUDA `toy-lib-gpu==2.0`." in toy
