@@ -40,7 +40,7 @@ first call  the first batch, with tracing and compiling
 warm-up     the first call and all batches until steady: some systems compile in the second call
 memory      peak of the worker process; of the GPU for rows that ran on one
 status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy
-below the line: wrong (its time is shown, but it is never best), failed, timeout, unsupported"""
+below line  wrong (its time is shown, but it is never best), failed, timeout, unsupported"""
 PROFILE_LEGEND = """
 operators   in one batch, by the framework's profiler in a separate launch; kernels and copies on a GPU
 no operator the share of a batch in which no operator runs, or the device waits for the host
