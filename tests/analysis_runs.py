@@ -1,4 +1,4 @@
-"""Whole runs with made-up times, for tests of what is said about them."""
+"""Whole runs with made-up times, for tests of the analysis."""
 
 import msgspec
 
@@ -9,8 +9,8 @@ from rnnbench.domain.result import Limit, Timed
 CPU = make_case()
 
 
-class Told:
-    """One row: a system, and how long its batches take in each block of each launch; a number: always the same."""
+class MadeUpRow:
+    """One row: a system, and the time of a batch in each block of each launch. A number: all blocks are the same."""
 
     def __init__(self, system, *launches, environment="toy-1.0", verdict="verified", seed="", start=None, **case):
         self.system, self.environment, self.verdict, self.seed = system, environment, verdict, seed
@@ -26,7 +26,7 @@ class Told:
 
 
 def contents_of(*rows, others=()):
-    """A run of these rows, and other records besides."""
+    """A run of these rows, with other records."""
     records = [record for row in rows for record in row.records()]
     contents = make_contents([row.case for row in rows], *records, *others, method=Method(launches=1))
     systems = {row.system: make_system(row.system, seed=row.seed) for row in rows}
@@ -41,7 +41,7 @@ def environment_of(name):
 
 
 def make_limit(case=CPU, flops_per_s=1e11, bytes_per_s=1e10, **fields):
-    """What a machine of these rates has measured where the case ran."""
+    """The limit of a machine with these rates, for the case's environment and device."""
     known = {"environment": case.environment, "device": case.device, "precision": case.precision}
     rates = {"products": (Timed(int(flops_per_s), 1.0),), "copies": (Timed(int(bytes_per_s), 1.0),)}
     return Limit(**{"started": WHEN, "outcome": "ok", **known, **rates, **fields})

@@ -1,4 +1,4 @@
-"""Made-up runs for the tests of reports: every kind of row, two versions, phases and machines; and a hostile one."""
+"""Made-up runs for the tests of reports: every kind of row, two versions, phases and machines, and a hostile run."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from rnnbench.domain.result import Figure, Limit, Timed
 from rnnbench.domain.run import Gpu, Machine
 from rnnbench.store import append, create_folder
 
-SEEDS = {
+PUBLISHED_LABELS = {
     "pytorch/fine/eager": "PyTorch (fine-grained operators)",
     "pytorch/cell/eager": "PyTorch (static LSTM cell)",
     "pytorch/stack/eager": "PyTorch (CuDNN LSTM)",
@@ -35,7 +35,7 @@ def timed(one, wall, **fields):
 
 
 def complete(contents, **machine):
-    """Environments, seeds' labels and a machine that such a run would have."""
+    """The run with environments, published labels and a machine."""
     run = contents.run
     everything = [*run.cases, *(left.case for left in run.left_out)]
     environments = {
@@ -51,13 +51,13 @@ def complete(contents, **machine):
             "memory_bytes": 16_000_000_000, "system": "An OS 1", "kernel": "Kernel 2", "python": "3.11.0", **machine,
         }
     )  # fmt: skip
-    systems = {name: make_system(name, seed=SEEDS.get(name, "")) for name in run.systems}
+    systems = {name: make_system(name, seed=PUBLISHED_LABELS.get(name, "")) for name in run.systems}
     whole = msgspec.structs.replace(run, environments=environments, machine=described, systems=systems)
     return msgspec.structs.replace(contents, run=whole)
 
 
 def cpu_run():
-    """Two workloads, both phases, every status, a version before, and the machine's limit."""
+    """Two workloads, both phases, every status, an older version, and the machine's limit."""
     fast, slow, script = case("pytorch/stack/eager"), case("pytorch/fine/eager"), case("pytorch/fine/script")
     wrong, broken, late = case("pytorch/fine/compile"), case("pytorch/fine/trace"), case("jax/packed/eager")
     rows = {
@@ -108,7 +108,7 @@ HOSTILE = (
 
 
 def hostile_run():
-    """Markup in every string that a run has. Only names that must be of a kind (phases, statuses) are left."""
+    """Markup in every string of a run, except where only fixed values are allowed (phases, statuses)."""
     whole = cpu_run()
     run = whole.run
     nasty = {
@@ -126,7 +126,7 @@ def hostile_run():
         framework, granularity, execution = name.split("/")
         return f"{framework}{HOSTILE}/{granularity}/{execution}{HOSTILE}"
 
-    def turned(one):
+    def hostile(one):
         return {
             **_plain(one), "workload": names.get(one.workload, one.workload), "system": system(one.system),
             "environment": places[one.environment],
@@ -151,14 +151,14 @@ def hostile_run():
         }
         for name, one in run.environments.items()
     }  # fmt: skip
-    nasty["cases"] = [turned(one) for one in run.cases]
-    nasty["left_out"] = [{"case": turned(left.case), "reason": HOSTILE} for left in run.left_out]
+    nasty["cases"] = [hostile(one) for one in run.cases]
+    nasty["left_out"] = [{"case": hostile(left.case), "reason": HOSTILE} for left in run.left_out]
     records = []
     for record in whole.records:
         fields = {**_plain(record), "kind": record.__struct_config__.tag, "reason": HOSTILE, "log_tail": HOSTILE}
         fields |= {"stage": HOSTILE, "versions": {HOSTILE: HOSTILE}}
         if hasattr(record, "case"):
-            fields["case"] = turned(record.case)
+            fields["case"] = hostile(record.case)
         if hasattr(record, "figures"):
             fields["figures"] = [_plain(Figure(HOSTILE, one.error, one.tolerance)) for one in record.figures]
         if hasattr(record, "traceback"):

@@ -1,4 +1,4 @@
-"""The gap, what is won back of it, when compiling has paid, the best row and its cost: on times known beforehand."""
+"""The gap, the share of it that is won back, break-even, and the best row, on known times."""
 
 import math
 
@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 import rnnbench
-from analysis_runs import Told, contents_of, make_limit
+from analysis_runs import MadeUpRow, contents_of, make_limit
 from rnnbench.analysis.row import Group, RowId
 from rnnbench.report.document import Analysis, analyse
 
 
 def analysed(*rows, others=()):
-    """The analysis of a run whose rows are all of one group."""
+    """The analysis of a run that has one group."""
     (group,) = analyse([contents_of(*rows, others=others)]).groups
     return group
 
@@ -21,11 +21,13 @@ def named(system, environment="toy-1.0"):
     return RowId(system, environment)
 
 
-# --- the gap and what is won back of it -----------------------------------------------------------------------
+# --- the gap and the share won back -----------------------------------------------------------------------
 
 
-def test_the_gap_is_fine_eager_over_the_best_verified_row_whoever_that_is():
-    group = analysed(Told("toy/fine/eager", 8.0), Told("other/stack/eager", 2.0), Told("toy/packed/eager", 4.0))
+def test_the_gap_is_fine_eager_over_the_best_verified_row():
+    group = analysed(
+        MadeUpRow("toy/fine/eager", 8.0), MadeUpRow("other/stack/eager", 2.0), MadeUpRow("toy/packed/eager", 4.0)
+    )
     (gap,) = group.gaps
     assert (gap.eager, gap.best, gap.seen) == (named("toy/fine/eager"), named("other/stack/eager"), True)
     assert gap.times == (4.0, 4.0, 4.0)
@@ -33,15 +35,15 @@ def test_the_gap_is_fine_eager_over_the_best_verified_row_whoever_that_is():
 
 @pytest.mark.parametrize("verdict", ["wrong", "failed", ""])
 def test_a_faster_row_that_is_not_verified_makes_no_gap(verdict):
-    group = analysed(Told("toy/fine/eager", 8.0), Told("toy/stack/eager", 1.0, verdict=verdict))
+    group = analysed(MadeUpRow("toy/fine/eager", 8.0), MadeUpRow("toy/stack/eager", 1.0, verdict=verdict))
     (gap,) = group.gaps
     assert (gap.best, gap.seen, gap.times) == (named("toy/fine/eager"), False, (1.0, 1.0, 1.0))
-    assert analysed(Told("toy/fine/eager", 8.0, verdict=verdict), Told("toy/stack/eager", 1.0)).gaps == ()
+    assert analysed(MadeUpRow("toy/fine/eager", 8.0, verdict=verdict), MadeUpRow("toy/stack/eager", 1.0)).gaps == ()
 
 
 def test_the_share_won_back_is_on_a_log_scale():
-    rows = [Told(f"toy/fine/{name}", wall) for name, wall in (("eager", 16.0), ("half", 4.0), ("none", 16.0))]
-    rows += [Told("toy/fine/worse", 64.0), Told("toy/stack/eager", 1.0)]
+    rows = [MadeUpRow(f"toy/fine/{name}", wall) for name, wall in (("eager", 16.0), ("half", 4.0), ("none", 16.0))]
+    rows += [MadeUpRow("toy/fine/worse", 64.0), MadeUpRow("toy/stack/eager", 1.0)]
     (gap,) = analysed(*rows).gaps
     shares = {one.row.system.rpartition("/")[2]: (one.share.estimate, one.verdict) for one in gap.recovered}
     assert shares == {
@@ -51,30 +53,32 @@ def test_the_share_won_back_is_on_a_log_scale():
     }
 
 
-def test_what_is_best_itself_has_won_everything_back_for_certain():
+def test_the_best_row_has_won_back_everything():
     wide = [0.5, 1.0, 1.5, 1.0, 0.8]
-    (gap,) = analysed(Told("toy/fine/eager", [8.0, 9.0, 7.0]), Told("toy/fine/compile", wide)).gaps
+    (gap,) = analysed(MadeUpRow("toy/fine/eager", [8.0, 9.0, 7.0]), MadeUpRow("toy/fine/compile", wide)).gaps
     (one,) = gap.recovered
     assert one.share == (1.0, 1.0, 1.0)
 
 
 def test_only_the_same_program_in_the_same_environment_wins_anything_back():
-    rows = [Told(f"{name}/fine/{way}", 8.0) for name in ("toy", "other") for way in ("eager", "script")]
-    rows += [Told("toy/fine/script", 4.0, environment="toy-2.0"), Told("toy/packed/script", 1.0)]
+    rows = [MadeUpRow(f"{name}/fine/{way}", 8.0) for name in ("toy", "other") for way in ("eager", "script")]
+    rows += [MadeUpRow("toy/fine/script", 4.0, environment="toy-2.0"), MadeUpRow("toy/packed/script", 1.0)]
     gaps = {gap.eager.system: [one.row for one in gap.recovered] for gap in analysed(*rows).gaps}
     assert gaps == {"toy/fine/eager": [named("toy/fine/script")], "other/fine/eager": [named("other/fine/script")]}
 
 
 def test_where_no_gap_is_seen_nothing_can_be_won_back():
     noisy = [1.0, 1.4, 0.7, 1.2, 0.9]
-    (gap,) = analysed(Told("toy/fine/eager", noisy), Told("toy/fine/script", noisy), Told("toy/stack/eager", 1.0)).gaps
+    (gap,) = analysed(
+        MadeUpRow("toy/fine/eager", noisy), MadeUpRow("toy/fine/script", noisy), MadeUpRow("toy/stack/eager", 1.0)
+    ).gaps
     assert not gap.seen
     assert {one.share for one in gap.recovered} == {None}
 
 
-def test_intervals_hold_what_they_are_made_of():
+def test_intervals_contain_their_estimates():
     walls = {"toy/fine/eager": 9.0, "toy/fine/x": 3.0, "toy/stack/eager": 1.0}
-    rows = [Told(system, [0.98 * wall], [wall], [1.02 * wall]) for system, wall in walls.items()]
+    rows = [MadeUpRow(system, [0.98 * wall], [wall], [1.02 * wall]) for system, wall in walls.items()]
     (gap,) = analysed(*rows).gaps
     (one,) = gap.recovered
     for low, estimate, high in (gap.times, one.share, one.against_eager):
@@ -90,10 +94,11 @@ def start(first, warm_batches=0, warm_seconds=0.0):
     return {"first_call_s": first, "warm_batches": warm_batches, "warm_seconds": warm_seconds}
 
 
-def test_compiling_has_paid_when_what_it_cost_is_saved():
+def test_compiling_pays_when_its_cost_is_saved():
     # eager: 1 s beyond its first batch; compiled: 31 s beyond its first and three more batches; 3 s saved a batch
     group = analysed(
-        Told("toy/packed/eager", 4.0, start=start(5.0)), Told("toy/packed/compile", 1.0, start=start(20.0, 3, 15.0))
+        MadeUpRow("toy/packed/eager", 4.0, start=start(5.0)),
+        MadeUpRow("toy/packed/compile", 1.0, start=start(20.0, 3, 15.0)),
     )
     (one,) = group.break_evens
     assert (one.row, one.eager) == (named("toy/packed/compile"), named("toy/packed/eager"))
@@ -104,26 +109,32 @@ def test_compiling_has_paid_when_what_it_cost_is_saved():
 @pytest.mark.parametrize(
     ("wall", "verdict"), [(5.0, "slower"), (4.04, "no difference seen"), (4.0, "no difference seen")]
 )
-def test_what_is_not_faster_never_pays(wall, verdict):
-    rows = [Told("toy/packed/eager", 4.0, start=start(5.0)), Told("toy/packed/compile", wall, start=start(50.0))]
+def test_a_row_that_is_not_faster_never_pays(wall, verdict):
+    rows = [
+        MadeUpRow("toy/packed/eager", 4.0, start=start(5.0)),
+        MadeUpRow("toy/packed/compile", wall, start=start(50.0)),
+    ]
     (one,) = analysed(*rows).break_evens
     assert (one.verdict, one.batches) == (verdict, None)
 
 
-def test_what_starts_as_fast_as_eager_has_paid_at_once():
-    rows = [Told("toy/packed/eager", 4.0, start=start(9.0)), Told("toy/packed/compile", 1.0, start=start(2.0))]
+def test_a_row_that_starts_as_fast_as_eager_pays_at_once():
+    rows = [
+        MadeUpRow("toy/packed/eager", 4.0, start=start(9.0)),
+        MadeUpRow("toy/packed/compile", 1.0, start=start(2.0)),
+    ]
     (one,) = analysed(*rows).break_evens
     assert (one.cost_s, one.batches) == (0.0, (0.0, 0.0, 0.0))
 
 
 def test_a_row_is_compared_with_its_own_framework_granularity_and_environment():
     rows = [
-        Told("toy/packed/eager", 4.0),
-        Told("toy/packed/eager", 3.0, environment="toy-2.0"),
-        Told("toy/packed/script", 2.0, environment="toy-2.0"),
-        Told("toy/cell/script", 2.0),
-        Told("other/packed/script", 2.0),
-        Told("toy/packed/compile", 1.0, verdict="wrong"),
+        MadeUpRow("toy/packed/eager", 4.0),
+        MadeUpRow("toy/packed/eager", 3.0, environment="toy-2.0"),
+        MadeUpRow("toy/packed/script", 2.0, environment="toy-2.0"),
+        MadeUpRow("toy/cell/script", 2.0),
+        MadeUpRow("other/packed/script", 2.0),
+        MadeUpRow("toy/packed/compile", 1.0, verdict="wrong"),
     ]
     (one,) = analysed(*rows).break_evens
     assert (one.row, one.eager) == (named("toy/packed/script", "toy-2.0"), named("toy/packed/eager", "toy-2.0"))
@@ -132,11 +143,11 @@ def test_a_row_is_compared_with_its_own_framework_granularity_and_environment():
 # --- the best row ---------------------------------------------------------------------------------------------
 
 
-def test_the_best_row_says_what_it_costs_and_who_is_next():
+def test_the_best_row_has_its_cost_and_the_next_row():
     group = analysed(
-        Told("toy/stack/eager", 1.0, start={**start(4.0), "peak_host_bytes": 500}),
-        Told("toy/cell/eager", 2.0, start={"peak_host_bytes": 300}),
-        Told("toy/fine/eager", 4.0, start={"peak_host_bytes": 400}),
+        MadeUpRow("toy/stack/eager", 1.0, start={**start(4.0), "peak_host_bytes": 500}),
+        MadeUpRow("toy/cell/eager", 2.0, start={"peak_host_bytes": 300}),
+        MadeUpRow("toy/fine/eager", 4.0, start={"peak_host_bytes": 400}),
     )
     best = group.best
     assert (best.row, best.others, best.level) == (named("toy/stack/eager"), 2, ())
@@ -145,13 +156,13 @@ def test_the_best_row_says_what_it_costs_and_who_is_next():
     assert (best.least_memory, best.least_memory_bytes) == (named("toy/cell/eager"), 300)
 
 
-def test_rows_that_cannot_be_told_from_the_best_are_level_with_it_even_behind_one_that_can():
+def test_rows_without_a_seen_difference_are_level_with_the_best_even_behind_a_slower_one():
     wide = [0.9, 1.9, 0.9, 1.7, 1.1]
     rows = [
-        Told("toy/stack/eager", 1.0),
-        Told("toy/cell/eager", 1.1),
-        Told("toy/packed/eager", wide),
-        Told("toy/fine/eager", 1.01),
+        MadeUpRow("toy/stack/eager", 1.0),
+        MadeUpRow("toy/cell/eager", 1.1),
+        MadeUpRow("toy/packed/eager", wide),
+        MadeUpRow("toy/fine/eager", 1.01),
     ]
     best = analysed(*rows).best
     assert best.level == (named("toy/fine/eager"), named("toy/packed/eager"))
@@ -162,34 +173,42 @@ def test_rows_that_cannot_be_told_from_the_best_are_level_with_it_even_behind_on
 
 
 def test_every_machine_workload_phase_device_and_precision_is_a_group_of_its_own():
-    rows = [Told("toy/fine/eager", 2.0), Told("toy/fine/eager", 1.0, phase="forward"), Told("toy/stack/eager", 1.0)]
+    rows = [
+        MadeUpRow("toy/fine/eager", 2.0),
+        MadeUpRow("toy/fine/eager", 1.0, phase="forward"),
+        MadeUpRow("toy/stack/eager", 1.0),
+    ]
     analysis = analyse([contents_of(*rows), contents_of(rows[0])])
     assert [one.group for one in analysis.groups] == [
         Group(0, "ce-short", "train", "cpu", "fp32"),
         Group(0, "ce-short", "forward", "cpu", "fp32"),
         Group(1, "ce-short", "train", "cpu", "fp32"),
     ]
-    # two runs may be of two machines: the first one's best is nothing to the second
+    # two runs may come from two machines, so each has its own best row
     assert [one.best.row.system for one in analysis.groups] == ["toy/stack/eager", "toy/fine/eager", "toy/fine/eager"]
     assert [len(rows) for rows in analysis.rows] == [3, 1]
 
 
 def test_groups_have_the_least_time_where_rates_were_measured():
-    rows = [Told("toy/fine/eager", 2.0), Told("toy/fine/eager", 2.0, precision="bf16")]
+    rows = [MadeUpRow("toy/fine/eager", 2.0), MadeUpRow("toy/fine/eager", 2.0, precision="bf16")]
     analysis = analyse([contents_of(*rows, others=[make_limit()]), contents_of(rows[0])])
     assert [one.least is not None for one in analysis.groups] == [True, False, False]
     assert [(peak.run, peak.device, peak.precision) for peak in analysis.peaks] == [(0, "cpu", "fp32")]
     assert analysis.groups[0].least.seconds == analysis.rows[0][0].limit_s
 
 
-def test_an_analysis_is_json_and_comes_back_whole():
-    rows = [Told("toy/fine/eager", 8.0), Told("toy/fine/script", 4.0, start=start(9.0)), Told("toy/stack/eager", 2.0)]
+def test_an_analysis_survives_json():
+    rows = [
+        MadeUpRow("toy/fine/eager", 8.0),
+        MadeUpRow("toy/fine/script", 4.0, start=start(9.0)),
+        MadeUpRow("toy/stack/eager", 2.0),
+    ]
     analysis = analyse([contents_of(*rows, others=[make_limit()])])
     assert msgspec.json.decode(msgspec.json.encode(analysis), type=Analysis) == analysis
 
 
 def test_a_run_without_results_is_analysed_too():
-    empty = contents_of(Told("toy/fine/eager"))
+    empty = contents_of(MadeUpRow("toy/fine/eager"))
     empty = msgspec.structs.replace(empty, records=())
     (group,) = analyse([empty]).groups
     assert (group.best, group.gaps, group.break_evens) == (None, (), ())
@@ -197,6 +216,6 @@ def test_a_run_without_results_is_analysed_too():
 
 
 def test_loaded_runs_are_analysed_from_python():
-    contents = contents_of(Told("toy/fine/eager", 8.0), Told("toy/stack/eager", 2.0))
+    contents = contents_of(MadeUpRow("toy/fine/eager", 8.0), MadeUpRow("toy/stack/eager", 2.0))
     analysis = rnnbench.analyse_runs(rnnbench.Results(contents), rnnbench.Results(contents))
     assert [one.gaps[0].times.estimate for one in analysis.groups] == [4.0, 4.0]

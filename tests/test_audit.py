@@ -1,4 +1,4 @@
-"""Tables against themselves: the seeds' five contradictory rows, anybody's CSV or Markdown, and our own runs."""
+"""Tables checked against themselves: the published ones, any CSV or Markdown, and our own runs."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,13 +10,13 @@ from rnnbench.published.audit import PrintedNumber, TableLine, audit_table, read
 from rnnbench.published.rows import TABLES
 from rnnbench.store import append, create_folder
 
-#: As FACTS says: read off the documents by hand.
+#: Found by hand in the published documents.
 CONTRADICTORY = [
-    "seed-000 · CPU · ptb-lm · fine-grained operators · TF Eager · forward",
-    "seed-000 · CPU · ptb-lm · fine-grained operators · TF Graph · forward",
-    "seed-001 · CPU · ptb-lm · static LSTM cell · TF Eager · train",
-    "seed-001 · CPU · ptb-lm · static LSTM cell · TF Graph · train",
-    "seed-001 · GPU · ptb-lm · static LSTM cell · TF Eager · forward",
+    "carrot-2019 with conclusions · CPU · ptb-lm · fine-grained operators · TF Eager · forward",
+    "carrot-2019 with conclusions · CPU · ptb-lm · fine-grained operators · TF Graph · forward",
+    "carrot-2019 tables alone · CPU · ptb-lm · static LSTM cell · TF Eager · train",
+    "carrot-2019 tables alone · CPU · ptb-lm · static LSTM cell · TF Graph · train",
+    "carrot-2019 tables alone · GPU · ptb-lm · static LSTM cell · TF Eager · forward",
 ]
 
 
@@ -29,25 +29,25 @@ def names(found):
     return [suspect.line.name for suspect in found.suspects]
 
 
-# --- the published ones ---------------------------------------------------------------------------------
+# --- the published tables ---------------------------------------------------------------------------------
 
 
-def test_the_seeds_tables_contradict_themselves_in_exactly_five_rows():
+def test_the_tables_of_2019_contradict_themselves_in_exactly_five_rows():
     found = audit(TABLES[0])
     assert names(found) == CONTRADICTORY
     assert (found.checked, found.blank, found.unknown) == (66, 18, 0)
 
 
-def test_why_a_row_is_contradictory_is_said_where_it_can_be():
+def test_the_likely_cause_of_a_contradiction_is_named():
     eager, graph, copied, also_copied, typo = (suspect.remarks for suspect in audit(TABLES[0]).suspects)
-    assert eager == ("the wall time is out: the other two agree on 1.701 s a batch",)
-    assert graph[0].startswith("the same elapsed as line 46: seed-001 · CPU")
+    assert eager == ("the wall time is wrong: the other two agree on 1.701 s a batch",)
+    assert graph[0].startswith("the same elapsed as line 46: carrot-2019 tables alone · CPU")
     for remarks, line in ((copied, 73), (also_copied, 75)):
-        assert remarks[0].startswith(f"the same elapsed and throughput as line {line}: seed-001 · GPU")
-    assert typo == ("the throughput is out: the other two agree on 1.284 s a batch",)
+        assert remarks[0].startswith(f"the same elapsed and throughput as line {line}: carrot-2019 tables alone · GPU")
+    assert typo == ("the throughput is wrong: the other two agree on 1.284 s a batch",)
 
 
-def test_a_stricter_look_finds_more_and_a_milder_one_less():
+def test_a_smaller_tolerance_finds_more_rows_and_a_larger_one_fewer():
     assert len(audit(TABLES[0], 0.001).suspects) > 5
     assert len(audit(TABLES[0], 0.06).suspects) == 4
     assert len(audit(TABLES[0], 100.0).suspects) == 0
@@ -58,7 +58,7 @@ def test_a_table_of_one_figure_a_row_cannot_contradict_itself():
     assert (found.checked, found.blank, found.suspects) == (0, 50, ())
 
 
-# --- anybody's ------------------------------------------------------------------------------------------
+# --- any table ------------------------------------------------------------------------------------------
 
 
 def written(tmp_path, name, text):
@@ -67,7 +67,7 @@ def written(tmp_path, name, text):
     return path
 
 
-def test_a_csv_says_itself_how_many_batches_and_of_what_size(tmp_path):
+def test_a_csv_has_its_own_columns_of_batches_and_batch_sizes(tmp_path):
     path = written(
         tmp_path,
         "results.csv",
@@ -86,7 +86,7 @@ def test_a_csv_says_itself_how_many_batches_and_of_what_size(tmp_path):
     assert contradiction.off == pytest.approx(0.2)
 
 
-def test_what_is_not_said_is_not_checked(tmp_path):
+def test_rows_without_batches_and_batch_size_are_not_checked(tmp_path):
     path = written(tmp_path, "a.csv", "workload,wall_s,elapsed_s,seq_per_s\nmine,0.5,5.0,64\n")
     assert (audit(path).checked, audit(path).unknown) == (0, 1)
 
@@ -110,7 +110,7 @@ Some text | with a bar.
 """
 
 
-def test_markdown_tables_are_read_where_they_stand(tmp_path):
+def test_markdown_tables_are_read_with_their_line_numbers(tmp_path):
     lines = read_table(written(tmp_path, "README.md", MARKDOWN))
     assert [(line.number, line.name) for line in lines] == [
         (9, "CPU · right"),
@@ -131,12 +131,12 @@ def test_markdown_tables_are_read_where_they_stand(tmp_path):
         ("a.md", "| a |\n|---|\n| 1 |"),
     ],
 )
-def test_what_holds_no_times_is_refused(tmp_path, name, text):
+def test_a_file_without_times_is_refused(tmp_path, name, text):
     with pytest.raises(UserError, match="no table of times"):
         read_table(written(tmp_path, name, text))
 
 
-def test_what_cannot_be_read_is_refused(tmp_path):
+def test_an_unreadable_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="cannot read"):
         read_table(tmp_path / "nowhere.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
@@ -145,7 +145,7 @@ def test_what_cannot_be_read_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("cell", ["", "–", "nan", "inf", "-1", "0", "0.0000", "failed", "1e400"])
-def test_cells_that_are_no_positive_number_are_blank(tmp_path, cell):
+def test_cells_without_a_positive_number_are_blank(tmp_path, cell):
     (line,) = read_table(written(tmp_path, "a.csv", f"wall_s,elapsed_s\n{cell},1\n"))
     assert line.wall is None
 

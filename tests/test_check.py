@@ -1,4 +1,4 @@
-"""Whether a run is fit to be published: every check passes a good run and catches what it is there to catch."""
+"""Whether a run is fit to be published: every check passes a good run and objects to its kind of fault."""
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ CASES = [make_case(f"e{number}") for number in range(20)]
 
 
 def good(cases=CASES, launches=3, samples=10, noise=0.01, change=lambda number, position: 1.0, **launch):
-    """A run as it should be: three quiet launches of every case, round after round. `change` multiplies a sample."""
+    """A good run: three quiet launches of every case, round by round. `change` is a factor for each sample."""
     generator = np.random.default_rng(0)
     records = [make_proof(case) for case in cases]
     for number in range(launches):
@@ -50,7 +50,7 @@ def found(contents, about):
     return finding
 
 
-def test_a_good_run_is_fit_and_nothing_is_said_against_it():
+def test_a_good_run_is_fit_without_objections():
     findings = check_run(good())
     assert [(one.about, one.level) for one in findings if one.level != "ok"] == []
     assert len(findings) == len(CHECKS)
@@ -69,7 +69,7 @@ def spoilt(contents, about, level="problem"):
     return finding
 
 
-# --- what is there --------------------------------------------------------------------------------------
+# --- completeness --------------------------------------------------------------------------------------
 
 
 def test_an_interrupted_run_is_not_fit():
@@ -85,14 +85,14 @@ def test_a_run_with_damaged_lines_is_not_fit():
     assert "1 lines" in spoilt(damaged, "completeness").what
 
 
-def test_one_row_without_proof_is_one_too_many():
+def test_one_unverified_row_is_a_problem():
     whole = good()
     finding = spoilt(msgspec.structs.replace(whole, records=whole.records[1:]), "verification")
     assert finding.rows == (CASES[0].key,)
 
 
 @pytest.mark.parametrize("verdict", ["wrong", "failed"])
-def test_wrong_and_failed_rows_are_results_but_are_pointed_at(verdict):
+def test_wrong_and_failed_rows_are_a_warning(verdict):
     whole = good()
     if verdict == "wrong":
         records = (make_proof(CASES[0], "wrong", 0.5, reason="loss is off"), *whole.records[1:])
@@ -119,14 +119,14 @@ def test_a_few_noisy_rows_are_a_warning_and_many_a_problem():
     assert len(spoilt(many, "busy launches").rows) == 5
 
 
-def test_a_noisy_launch_that_was_repeated_is_forgiven():
+def test_a_noisy_launch_that_was_repeated_does_not_count():
     whole = good()
     again = msgspec.structs.replace(whole.records[-1], attempt=1)
     noisy = msgspec.structs.replace(whole.records[-1], noisy=True)
     assert is_fit(check_run(msgspec.structs.replace(whole, records=(*whole.records[:-1], noisy, again))))
 
 
-def test_wide_intervals_are_a_problem_and_it_is_told_whether_launches_or_samples_vary():
+def test_wide_intervals_are_a_problem_and_the_advice_depends_on_whether_launches_or_samples_vary():
     assert "longer sampling" in spoilt(good(noise=0.3), "intervals").advice
     generator = np.random.default_rng(1)
     levels = generator.normal(1, 0.15, 60)
@@ -160,7 +160,7 @@ def test_a_round_that_was_slower_as_a_whole_is_named():
     assert "round 2 of 3 was slower as a whole: 1.0" in finding.what
 
 
-def test_one_row_that_was_slower_in_a_round_is_not_the_round():
+def test_one_slower_row_does_not_make_a_round_slower():
     slow = replaced(good(), lambda position: {})
     records = list(slow.records)
     last = records[-1]
@@ -183,17 +183,17 @@ def test_a_processor_that_slows_down_is_seen():
     assert "frequency" in finding.advice
 
 
-def test_a_few_slow_moments_are_not_the_processor():
+def test_a_few_slow_probes_are_no_problem():
     assert is_fit(
         check_run(replaced(good(), lambda position: {"probe_before_s": 0.01 if position % 20 == 0 else 0.003}))
     )
 
 
-def test_where_the_probe_was_not_timed_that_is_said():
+def test_a_missing_probe_is_a_warning():
     spoilt(replaced(good(), lambda position: {"probe_before_s": None}), "processor speed", "warning")
 
 
-# --- around it ------------------------------------------------------------------------------------------
+# --- circumstances ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("load", "level"), [(None, "ok"), (0.3, "ok"), (1.0, "warning"), (2.7, "problem")])
@@ -203,7 +203,7 @@ def test_other_load_when_the_run_began(load, level):
     assert found(busy, "other load").level == level
 
 
-def test_changed_files_are_a_warning():
+def test_uncommitted_changes_are_a_warning():
     whole = good()
     spoilt(of_run(whole, tool=msgspec.structs.replace(whole.run.tool, revision="abc+")), "source", "warning")
 
@@ -226,8 +226,8 @@ def test_an_empty_run_is_not_fit():
 
 def on_gpu(before=1980, after=1980, apart=1.0, **state):
     """The good run as if it had been timed on a GPU with these clocks."""
-    told = {"gpu_before": GpuState(sm_mhz=before), "gpu_after": GpuState(sm_mhz=after, **state)}
-    contents = good(**told)
+    states = {"gpu_before": GpuState(sm_mhz=before), "gpu_after": GpuState(sm_mhz=after, **state)}
+    contents = good(**states)
     records = tuple(
         msgspec.structs.replace(record, device_seconds=apart * record.seconds) if hasattr(record, "round") else record
         for record in contents.records
@@ -240,7 +240,7 @@ def test_a_gpu_that_keeps_its_clock_and_agrees_with_the_host_is_fine():
     assert [one.about for one in findings if one.level != "ok"] == []
 
 
-def test_a_gpu_whose_clock_moved_is_found_with_its_reason():
+def test_a_gpu_whose_clock_changed_is_a_problem_with_its_reason():
     finding = found(on_gpu(after=1500, slowed_by=("power cap",)), "GPU clock")
     assert finding.level == "problem"
     assert "1,500" in finding.what

@@ -1,8 +1,8 @@
-"""The seed's conclusions, tested over runs whose times are known: its own tables first of all."""
+"""The conclusions of Carrot (2019), tested on its own tables and on runs with known times."""
 
 import pytest
 
-from analysis_runs import Told, contents_of
+from analysis_runs import MadeUpRow, contents_of
 from rnnbench.domain.system import DEVICES, PHASES
 from rnnbench.manifests import manifests
 from rnnbench.published.claims import published_seconds
@@ -25,13 +25,13 @@ EVERY_TIME = {
 }
 
 
-def told(time, *launches, workload="ptb-lm", version="1.0", **row):
-    """A measured row that stands for an entry of the seed's tables, by the label its manifest gives."""
+def measured_row(time, *launches, workload="ptb-lm", version="1.0", **row):
+    """A measured row of the same program as a published time, found by the label in its manifest."""
     system = WAYS[time.label].format(GRANULARITIES[time.table])
     label = f"{time.label} ({time.table})"
     case = {"phase": time.phase, "device": time.device, "workload": workload}
     environment = f"{system.partition('/')[0]}-{version}"
-    return Told(system, *launches, seed=label, environment=environment, **case, **row)
+    return MadeUpRow(system, *launches, seed=label, environment=environment, **case, **row)
 
 
 def claims_of(*runs):
@@ -39,7 +39,7 @@ def claims_of(*runs):
 
 
 def comparison_of(claims, over, under):
-    """The comparison of these two times, wherever a claim makes it."""
+    """The comparison of these two times, in whichever claim it is."""
     found = [
         one
         for claim in claims
@@ -57,24 +57,24 @@ EAGER_CPU = Time(EAGER, FINE, "train", "cpu")
 EAGER_GPU = EAGER_CPU._replace(device="cuda")
 
 
-# --- the seed's own tables ------------------------------------------------------------------------------------
+# --- the published tables -------------------------------------------------------------------------------------
 
 
-def test_every_time_of_the_conclusions_is_in_the_seeds_tables():
+def test_every_time_of_the_conclusions_was_published():
     assert len(EVERY_TIME) == 2 * (2 * 4 * 2) + 3 * 2
     assert {time for time in EVERY_TIME if published_seconds(time) is None} == set()
 
 
 def test_every_label_of_pytorch_is_in_its_manifest():
-    """Through these labels measured rows are found: one that is mistyped would never be measured."""
+    """Measured rows are found by these labels: a mistyped one would never be found."""
     known = {system.seed.casefold() for system in manifests()["pytorch"].system}
     wanted = {time.seed_label.casefold() for time in EVERY_TIME if time.label in (TORCH, JIT)}
     assert wanted <= known
 
 
-def test_a_machine_as_fast_as_the_seeds_gives_the_seeds_verdicts():
+def test_a_run_with_the_published_times_has_the_published_verdicts():
     runs = [
-        [told(time, published_seconds(time)) for time in sorted(EVERY_TIME) if time.device == device]
+        [measured_row(time, published_seconds(time)) for time in sorted(EVERY_TIME) if time.device == device]
         for device in DEVICES
     ]
     claims = claims_of(*runs)
@@ -84,12 +84,12 @@ def test_a_machine_as_fast_as_the_seeds_gives_the_seeds_verdicts():
             for one in part.comparisons:
                 assert one.measured.estimate == pytest.approx(one.published)
                 assert one.verdict == one.published_verdict
-    # Conclusions 2 and 3 are more than the seed's tables say: cuDNN in PyTorch is faster than in TensorFlow.
+    # Conclusions 2 and 3 go beyond the published tables: cuDNN in PyTorch is faster than in TensorFlow.
     assert [claim.verdict for claim in claims] == ["holds", "does not hold", "does not hold", "holds"]
 
 
-def test_a_run_without_any_of_it_measures_nothing_and_the_published_figures_are_there_all_the_same():
-    claims = claims_of([Told("toy/fine/eager", 1.0)])
+def test_a_run_without_any_of_these_rows_still_shows_the_published_figures():
+    claims = claims_of([MadeUpRow("toy/fine/eager", 1.0)])
     assert {claim.verdict for claim in claims} == {"not measured"}
     comparisons = [one for claim in claims for part in claim.parts for one in part.comparisons]
     assert all(one.measured is None and one.published is not None for one in comparisons)
@@ -111,7 +111,7 @@ def test_a_run_without_any_of_it_measures_nothing_and_the_published_figures_are_
     ids=["beyond doubt", "reversed", "the same", "within the noise", "within the interval"],
 )
 def test_a_comparison_holds_only_beyond_the_noise(graph, torch, verdict, remark):
-    claims = claims_of([told(GRAPH_TRAIN, *graph), told(TORCH_TRAIN, *torch)])
+    claims = claims_of([measured_row(GRAPH_TRAIN, *graph), measured_row(TORCH_TRAIN, *torch)])
     one = comparison_of(claims, TORCH_TRAIN, GRAPH_TRAIN)
     assert (one.verdict, one.remark) == (verdict, remark)
     assert one.published == pytest.approx(1.9554 / 0.7869)
@@ -119,21 +119,25 @@ def test_a_comparison_holds_only_beyond_the_noise(graph, torch, verdict, remark)
 
 @pytest.mark.parametrize("verdict", ["wrong", "failed", ""])
 def test_rows_that_are_not_verified_are_not_measured(verdict):
-    claims = claims_of([told(GRAPH_TRAIN, 1.0), told(TORCH_TRAIN, 2.0, verdict=verdict)])
+    claims = claims_of([measured_row(GRAPH_TRAIN, 1.0), measured_row(TORCH_TRAIN, 2.0, verdict=verdict)])
     one = comparison_of(claims, TORCH_TRAIN, GRAPH_TRAIN)
     assert (one.verdict, one.measured) == ("not measured", None)
     assert one.remark == "no verified row of PyTorch (fine-grained operators), train, cpu"
 
 
 def test_other_precisions_and_other_workloads_do_not_count():
-    rows = [told(GRAPH_TRAIN, 1.0), told(TORCH_TRAIN, 2.0, precision="bf16")]
+    rows = [measured_row(GRAPH_TRAIN, 1.0), measured_row(TORCH_TRAIN, 2.0, precision="bf16")]
     assert comparison_of(claims_of(rows), TORCH_TRAIN, GRAPH_TRAIN).verdict == "not measured"
-    rows = [told(time, 1.0, workload="ce-short") for time in (GRAPH_TRAIN, TORCH_TRAIN)]
+    rows = [measured_row(time, 1.0, workload="ce-short") for time in (GRAPH_TRAIN, TORCH_TRAIN)]
     assert comparison_of(claims_of(rows), TORCH_TRAIN, GRAPH_TRAIN).verdict == "not measured"
 
 
-def test_of_several_versions_the_newest_stands():
-    rows = [told(GRAPH_TRAIN, 1.0), told(TORCH_TRAIN, 9.0, version="1.9"), told(TORCH_TRAIN, 2.0, version="1.10")]
+def test_of_several_versions_the_newest_counts():
+    rows = [
+        measured_row(GRAPH_TRAIN, 1.0),
+        measured_row(TORCH_TRAIN, 9.0, version="1.9"),
+        measured_row(TORCH_TRAIN, 2.0, version="1.10"),
+    ]
     one = comparison_of(claims_of(rows), TORCH_TRAIN, GRAPH_TRAIN)
     assert one.measured.estimate == 2.0
     assert one.over[0].row.environment == "pytorch-1.10"
@@ -142,13 +146,15 @@ def test_of_several_versions_the_newest_stands():
 # --- several runs ---------------------------------------------------------------------------------------------
 
 
-def test_two_machines_never_meet_within_a_device():
-    one = comparison_of(claims_of([told(GRAPH_TRAIN, 1.0)], [told(TORCH_TRAIN, 2.0)]), TORCH_TRAIN, GRAPH_TRAIN)
+def test_rows_of_one_device_come_from_one_machine():
+    one = comparison_of(
+        claims_of([measured_row(GRAPH_TRAIN, 1.0)], [measured_row(TORCH_TRAIN, 2.0)]), TORCH_TRAIN, GRAPH_TRAIN
+    )
     assert one.verdict == "not measured"
 
 
 def test_a_cpu_and_a_gpu_may_be_two_runs():
-    claims = claims_of([told(EAGER_CPU, 1.0)], [told(EAGER_GPU, 3.0)])
+    claims = claims_of([measured_row(EAGER_CPU, 1.0)], [measured_row(EAGER_GPU, 3.0)])
     one = comparison_of(claims, EAGER_GPU, EAGER_CPU)
     assert (one.verdict, one.measured.estimate) == ("holds", 3.0)
     assert [one.over[0].group.run, one.under[0].group.run] == [1, 0]
@@ -156,14 +162,14 @@ def test_a_cpu_and_a_gpu_may_be_two_runs():
     assert claims[0].verdict == "not measured"  # its other parts
 
 
-def test_a_reduced_workload_will_do_but_two_sizes_do_not_mix_and_the_seeds_own_comes_first():
+def test_a_reduced_workload_counts_but_sizes_are_not_mixed_and_the_published_size_is_preferred():
     small = "ptb-lm[batch=16]"
-    mixed = claims_of([told(EAGER_CPU, 1.0, workload=small)], [told(EAGER_GPU, 3.0)])
+    mixed = claims_of([measured_row(EAGER_CPU, 1.0, workload=small)], [measured_row(EAGER_GPU, 3.0)])
     assert comparison_of(mixed, EAGER_GPU, EAGER_CPU).verdict == "not measured"
-    reduced = claims_of([told(EAGER_CPU, 1.0, workload=small)], [told(EAGER_GPU, 3.0, workload=small)])
+    reduced = claims_of([measured_row(EAGER_CPU, 1.0, workload=small)], [measured_row(EAGER_GPU, 3.0, workload=small)])
     assert comparison_of(reduced, EAGER_GPU, EAGER_CPU).over[0].group.workload == small
     rows = [
-        told(time, wall, workload=name)
+        measured_row(time, wall, workload=name)
         for name, wall in ((small, 5.0), ("ptb-lm", 1.0))
         for time in (EAGER_CPU, EAGER_GPU)
     ]
@@ -173,7 +179,7 @@ def test_a_reduced_workload_will_do_but_two_sizes_do_not_mix_and_the_seeds_own_c
 
 def test_a_quotient_of_quotients_has_an_interval_of_all_four():
     walls = {EAGER_CPU: 8.0, TORCH_TRAIN: 1.0, EAGER_GPU: 4.0, TORCH_GPU: 2.0}
-    rows = [told(time, [0.97 * wall], [wall], [1.03 * wall]) for time, wall in walls.items()]
+    rows = [measured_row(time, [0.97 * wall], [wall], [1.03 * wall]) for time, wall in walls.items()]
     part = claims_of(rows)[1].parts[2]
     one = part.comparisons[0]
     assert one.measured.estimate == pytest.approx((8 / 1) / (4 / 2))
@@ -182,8 +188,8 @@ def test_a_quotient_of_quotients_has_an_interval_of_all_four():
     assert part.verdict == "not measured"  # of the static cell there is nothing
 
 
-def test_what_is_decided_is_decided_whatever_was_not_measured():
-    claims = claims_of([told(GRAPH_TRAIN, 2.0), told(TORCH_TRAIN, 1.0)])
+def test_a_decisive_verdict_counts_even_if_others_were_not_measured():
+    claims = claims_of([measured_row(GRAPH_TRAIN, 2.0), measured_row(TORCH_TRAIN, 1.0)])
     part = claims[1].parts[0]
     assert part.rule == "all"
     assert [one.verdict for one in part.comparisons].count("not measured") == 5
@@ -192,7 +198,7 @@ def test_what_is_decided_is_decided_whatever_was_not_measured():
 
 def test_phases_are_not_confused():
     walls = {(GRAPH, "forward"): 2.0, (GRAPH, "train"): 3.0, (TORCH, "forward"): 1.0, (TORCH, "train"): 6.0}
-    rows = [told(Time(label, FINE, phase, "cpu"), wall) for (label, phase), wall in walls.items()]
+    rows = [measured_row(Time(label, FINE, phase, "cpu"), wall) for (label, phase), wall in walls.items()]
     claims = claims_of(rows)
     verdicts = [part.comparisons[0].measured.estimate for part in claims[2].parts[:3]]
     assert verdicts == [pytest.approx(value) for value in (2.0, 2.0, (6 / 1) / (3 / 2))]

@@ -103,7 +103,7 @@ def test_a_good_run_is_fit_and_a_bad_one_is_not(stored, call):
     assert (good.code, good.out.splitlines()[-1]) == (0, "fit to publish: 0 problems, 0 warnings")
     bad = call("check", stored("bad", method=Method(launches=8)))
     assert bad.code == 1
-    assert "→ go on with: rnnbench run --resume RUN" in bad.out
+    assert "→ resume it: rnnbench run --resume RUN" in bad.out
 
 
 def test_check_answers_in_json(stored, call):

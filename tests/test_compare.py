@@ -1,4 +1,4 @@
-"""Two runs side by side: what is compared with what, what stops a verdict, and what a regression test is told."""
+"""Two runs side by side: which cases are compared, what prevents a verdict, and when a regression test fails."""
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ CASE = make_case()
 
 
 def run_of(*cases, scale=1.0, seed=0, launches=3, **run):
-    """Every case verified and measured by so many launches of 1 % noise, their times multiplied."""
+    """Every case verified and measured by some launches with 1 % noise; `scale` multiplies their times."""
     generator = np.random.default_rng(seed)
     records = []
     for case in cases:
@@ -59,7 +59,7 @@ def only(a, b, **options):
 # --- verdicts -------------------------------------------------------------------------------------------
 
 
-def test_a_slower_b_is_slower_and_the_other_way_round():
+def test_b_is_slower_and_a_faster_when_b_takes_longer():
     a, b = run_of(CASE), run_of(CASE, scale=1.2, seed=1)
     slower, faster = only(a, b), only(b, a)
     assert slower.verdict == "slower"
@@ -70,18 +70,18 @@ def test_a_slower_b_is_slower_and_the_other_way_round():
     assert faster.ratio == pytest.approx(1 / slower.ratio)
 
 
-def test_the_same_again_is_no_difference():
+def test_equal_runs_show_no_difference():
     assert only(run_of(CASE), run_of(CASE, seed=1)).verdict == "no difference seen"
 
 
-def test_a_difference_below_the_threshold_is_noise_however_sure():
+def test_a_difference_below_the_threshold_is_noise():
     a, b = run_of(CASE), run_of(CASE, scale=1.03)  # the same noise: the interval is narrow
     assert only(a, b).verdict == "slower"
     assert only(a, b, threshold=0.05).verdict == "no difference seen"
 
 
 def test_one_launch_each_sees_coarse_differences_only():
-    """Either launch may be off by the 10 % that pass for quiet."""
+    """Either launch may be off by the noise threshold of 10 %."""
     a = run_of(CASE, launches=1)
     for scale, verdict in ((1.15, "no difference seen"), (1.5, "slower"), (0.6, "faster")):
         assert only(a, run_of(CASE, launches=1, scale=scale, seed=1)).verdict == verdict
@@ -110,7 +110,7 @@ def _made(cases):
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(NOISY, min_size=1, max_size=4))
-def test_a_run_beside_itself_is_never_different(cases):
+def test_a_run_never_differs_from_itself(cases):
     run = _made(cases)
     found = compare_runs(run, run, threshold=0.0)
     assert {case.verdict for case in found.cases} == {"no difference seen"}
@@ -120,7 +120,7 @@ def test_a_run_beside_itself_is_never_different(cases):
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(NOISY, NOISY), min_size=1, max_size=4))
-def test_the_runs_changed_round_give_the_ratios_upside_down(cases):
+def test_swapped_runs_give_inverted_ratios(cases):
     a, b = _made([one for one, _ in cases]), _made([other for _, other in cases])
     there, back = compare_runs(a, b), compare_runs(b, a)
     opposite = {"slower": "faster", "faster": "slower"}
@@ -144,7 +144,7 @@ def test_the_geometric_mean_is_that_of_the_ratios():
     assert mean.high - mean.low < 0.02  # narrower than that of any case
 
 
-def test_what_touches_a_whole_round_widens_the_interval_of_the_mean():
+def test_a_slow_round_widens_the_interval_of_the_mean():
     """20 cases that are all 5 % slower in one round are one observation of that, not twenty."""
     calm = run_of(*MANY)
     records = [
@@ -186,7 +186,7 @@ def test_another_version_of_the_framework_is_compared_only_when_asked_to():
     assert "environment: toy 1.0 → 2.0" in compare_runs(a, b, across=["environment"]).crossed
 
 
-def test_any_other_distribution_counts_and_another_place_does_not():
+def test_other_packages_count_and_another_path_does_not():
     a = in_environment(run_of(CASE))
     elsewhere = in_environment(run_of(CASE), python="/elsewhere/python", fingerprint="another")
     assert only(a, elsewhere).verdict == "no difference seen"
@@ -207,13 +207,13 @@ def test_another_source_stops_a_verdict():
     assert only(a, b, across=["source"]).verdict == "no difference seen"
 
 
-def test_a_change_in_another_framework_is_none_of_this_ones():
+def test_a_change_in_another_framework_does_not_matter():
     a = changed(run_of(CASE), tool=Tool(version="0", worker="x", sources={"toy": "one", "jax": "one"}))
     b = changed(run_of(CASE), tool=Tool(version="0", worker="y", sources={"toy": "one", "jax": "two"}))
     assert only(a, b).verdict == "no difference seen"
 
 
-def test_runs_from_before_frameworks_had_their_own_hash_are_judged_by_the_workers():
+def test_old_runs_without_framework_hashes_are_compared_by_the_hash_of_the_worker():
     a = changed(run_of(CASE), tool=Tool(version="0", worker="x"))
     b = changed(run_of(CASE), tool=Tool(version="0", worker="y", sources={"toy": "one"}))
     assert _stopped(a, b, "source") == ("source: code x → y",)
@@ -229,7 +229,7 @@ def test_another_machine_stops_a_verdict():
     assert only(a, b, across=["machine"]).verdict == "no difference seen"
 
 
-def test_another_gpu_matters_to_what_ran_on_it():
+def test_another_gpu_matters_only_to_rows_on_it():
     on_cpu, on_gpu = make_case(), make_case(device="cuda")
     a = run_of(on_cpu, on_gpu)
     gpu = Gpu(name="a GPU", driver="1", memory_mib=1)
@@ -261,9 +261,9 @@ def test_another_workload_of_the_same_name_is_never_compared():
     assert only(a, b, across=["environment", "source", "machine", "method"]).verdict == "not comparable"
 
 
-def test_real_text_and_made_up_ids_are_two_workloads():
+def test_real_text_and_random_ids_are_two_workloads():
     a = run_of(make_case(workload="ptb-lm"))
-    assert _stopped(a, changed(a, data="/data/ptb"), "workload") == ("workload: text made-up ids → the Penn Treebank",)
+    assert _stopped(a, changed(a, data="/data/ptb"), "workload") == ("workload: text random ids → the Penn Treebank",)
     short = run_of(CASE)
     assert only(short, changed(short, data="/data/ptb")).verdict == "no difference seen"
 
@@ -297,7 +297,7 @@ def test_a_wrong_row_is_never_compared():
     case = only(run_of(CASE), b)
     assert (case.verdict, case.broken) == ("not comparable", True)
     assert case.reason == "wrong in B: loss is off"
-    assert not only(b, run_of(CASE)).broken  # put right is not broken
+    assert not only(b, run_of(CASE)).broken  # a repaired row is not broken
 
 
 def test_a_failure_says_on_which_side_and_why():
@@ -345,7 +345,7 @@ def test_a_regression_test_that_compares_nothing_fails():
     assert failures(compare_runs(run_of(CASE), run_of(make_case("other"))), 0.05) == ["nothing could be compared"]
 
 
-# --- as something to read -------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------
 
 
 def test_the_text_has_verdicts_notes_and_the_mean():
@@ -361,10 +361,10 @@ def test_the_text_has_verdicts_notes_and_the_mean():
     assert text.endswith("failed: a failure")
 
 
-def test_what_stops_a_verdict_is_told_once_with_what_to_do():
+def test_what_prevents_a_verdict_is_named_once_with_advice():
     a, b = run_of(*MANY), in_environment(run_of(*MANY))
     text = as_text(compare_runs(a, b), NamedRun("a", a.run), NamedRun("b", b.run), [])
-    assert text.count("not comparable for environment: toy 1.0 → 2.0") == 1
+    assert text.count("not comparable because of environment: toy 1.0 → 2.0") == 1
     assert "if that is what you compare, add --across environment" in text
     assert text.count("toy-1.0 → toy-2.0  ") == 20
 

@@ -1,4 +1,4 @@
-"""Systems over versions: what is compared with the newest, what never is, and how it is shown."""
+"""Systems over versions: what is compared with the newest, what never is, and the output."""
 
 import json
 
@@ -25,7 +25,7 @@ WALLS = {"1.0.0": 0.6, "1.12.1": 0.33, "2.13.0": 0.3}
 
 
 def run_of(walls=WALLS, *, system=STACK, workload="ce-long", left_out=(), records=(), cases=(), **machine):
-    """One system, verified, in versions that take so long."""
+    """One verified system in several versions with these times."""
     rows = {case(system, workload=workload, version=version): wall for version, wall in walls.items()}
     everything = [record for one, wall in rows.items() for record in timed(one, wall)]
     return complete(make_contents([*rows, *cases], *everything, *records, left_out=left_out), **machine)
@@ -43,20 +43,20 @@ def by_version(line):
 # --- what is compared -----------------------------------------------------------------------------------
 
 
-def test_each_version_is_so_many_times_the_newest_from_old_to_new():
+def test_each_version_has_a_ratio_to_the_newest_oldest_first():
     line = only_line(run_of({"2.13.0": 0.3, "1.0.0": 0.6, "1.12.1": 0.33}))
-    assert [point.version for point in line.points] == ["1.0.0", "1.12.1", "2.13.0"]  # not by letters
+    assert [point.version for point in line.points] == ["1.0.0", "1.12.1", "2.13.0"]  # not in alphabetical order
     old, middle, newest = line.points
     assert (old.ratio, middle.ratio) == (pytest.approx(2.0), pytest.approx(1.1))
     assert (newest.ratio, newest.newest, newest.verdict) == (1.0, True, None)
     assert old.verdict == "slower"
-    slack = 1e-12  # launches that are all alike have an interval of no width
+    slack = 1e-12  # equal launches have an interval of zero width
     assert all(point.ratio_low - slack <= point.ratio <= point.ratio_high + slack for point in line.points)
     assert all(point.wall_low_s <= point.wall_s <= point.wall_high_s for point in line.points)
 
 
 def unproved(version, **fields):
-    """A measured row of this version with such a proof, or none at all."""
+    """A measured row of this version with this proof, or without one."""
     one = case(STACK, workload="ce-long", version=version)
     proofs = [make_proof(one, **fields)] if fields else []
     return one, [*proofs, make_launch(one, 0.1, 0.1), make_launch(one, 0.1, 0.1, round=1)]
@@ -64,7 +64,7 @@ def unproved(version, **fields):
 
 @pytest.mark.parametrize("proof", [{}, {"verdict": "wrong", "error": 0.5, "reason": "off"}])
 @pytest.mark.parametrize("version", ["0.9", "1.5", "3.0"])
-def test_what_is_not_verified_never_has_a_ratio_and_is_no_base(proof, version):
+def test_a_row_that_is_not_verified_has_no_ratio_and_is_never_the_newest(proof, version):
     one, records = unproved(version, **proof)
     points = by_version(only_line(run_of(cases=[one], records=records)))
     lone = points.pop(version)
@@ -84,7 +84,7 @@ def test_without_any_verified_row_there_are_times_and_no_ratio():
     assert draw_history([line], [NamedRun("a", contents.run)]) == []
 
 
-def test_a_version_that_could_not_be_had_is_there_with_its_reason():
+def test_a_version_that_could_not_be_installed_is_shown_with_its_reason():
     reason = "no interpreter: no Python ==3.6 here"
     lost = LeftOut(case=case(STACK, workload="ce-long", version="1.3.1"), reason=reason)
     contents = run_of(left_out=[lost])
@@ -111,7 +111,7 @@ def test_of_one_version_in_two_runs_the_last_one_given_is_the_newest():
     assert line.points[-2].verdict == "faster"
 
 
-def test_what_else_differs_stops_a_ratio_until_it_is_said_to_be_meant():
+def test_another_difference_prevents_a_ratio_unless_it_is_to_be_ignored():
     old, new = run_of({"1.0.0": 0.6}, cpu="Another Processor"), run_of({"2.13.0": 0.3})
     stopped = by_version(only_line(old, new))["1.0.0"]
     assert stopped.ratio is None
@@ -120,7 +120,7 @@ def test_what_else_differs_stops_a_ratio_until_it_is_said_to_be_meant():
 
 
 def test_a_system_with_one_version_has_no_history():
-    with pytest.raises(UserError, match="was timed in one version and asked for in another") as caught:
+    with pytest.raises(UserError, match="was planned in two versions and timed in one of them") as caught:
         make_history(["a"], [run_of({"2.13.0": 0.3})])
     assert "--versions" in caught.value.hint
 
@@ -133,11 +133,11 @@ def test_systems_and_workloads_are_chosen():
             make_history(["a"], [contents], **chosen)
 
 
-# --- historic systems and what they have become ---------------------------------------------------------
+# --- historic systems and their successors ---------------------------------------------------------
 
 
 def succession(*heirs, living=LIVING, old=1.2):
-    """A historic system for each, which that living one has succeeded; all in one run."""
+    """Historic systems and their current successors, all in one run."""
     rows = {case(f"old{number}/cell/graph", version="1.8.0"): old for number, _ in enumerate(heirs)}
     rows |= {case("new/cell/graph", version=version): wall for version, wall in living.items()}
     contents = complete(
@@ -150,7 +150,7 @@ def succession(*heirs, living=LIVING, old=1.2):
     return msgspec.structs.replace(contents, run=msgspec.structs.replace(contents.run, systems=systems))
 
 
-def test_a_historic_system_stands_before_its_successor_and_is_compared_with_it():
+def test_a_historic_system_comes_before_its_successor_and_is_compared_with_it():
     contents = succession("new/cell/graph")
     line = only_line(contents)
     assert line.name == "old0/cell/graph → new/cell/graph"
@@ -162,12 +162,15 @@ def test_a_historic_system_stands_before_its_successor_and_is_compared_with_it()
     assert spec["layer"][1]["encoding"]["x"]["scale"]["domain"] == ["old0 1.8.0", "new 2.0.0", "new 2.21.0"]
 
 
-def test_two_that_became_one_have_a_line_each_and_one_whose_successor_was_not_run_has_none():
+def test_two_systems_with_one_successor_have_a_line_each_and_one_without_a_run_successor_has_none():
     contents = succession("new/cell/graph", "new/cell/graph", "elsewhere/cell/graph")
     lines = make_history(["a"], [contents])
     assert [line.predecessor for line in lines] == ["old0/cell/graph", "old1/cell/graph"]
     names = {datum["framework"] for datum in versions(lines, title="", subtitle="")["datasets"]["rows"]}
-    assert names == {"old0/cell/graph", "old1/cell/graph"}  # the living one's name would not tell them apart
+    assert names == {
+        "old0/cell/graph",
+        "old1/cell/graph",
+    }  # both have the same successor, so its name would be ambiguous
 
 
 def test_successors_may_have_one_version_and_must_be_verified_too():
@@ -175,7 +178,7 @@ def test_successors_may_have_one_version_and_must_be_verified_too():
     assert [point.ratio for point in line.points] == [pytest.approx(1.5), 1.0]
 
 
-def test_every_successor_there_is_lives():
+def test_every_successor_in_the_manifests_exists():
     known = {system.name: system for manifest in manifests().values() for system in manifest.system}
     heirs = {system.name: system.successor for system in known.values() if system.successor}
     assert len(heirs) == 6
@@ -184,10 +187,10 @@ def test_every_successor_there_is_lives():
         assert not known[heir].successor
 
 
-# --- what was published ---------------------------------------------------------------------------------
+# --- published times ---------------------------------------------------------------------------------
 
 
-def test_the_study_of_2018_is_found_from_old_to_new_with_the_finer_table():
+def test_the_times_of_braun_2018_are_found_oldest_first_from_the_finer_table():
     rows = published_versions(STACK, "ce-long", "train")
     assert [version_of(row) for row in rows] == ["0.1.12_2", "0.2.0_4", "0.3.1.post2", "0.4.0"]
     assert (rows[-1].wall_s, rows[-1].wall_std_s) == (pytest.approx(0.07954), pytest.approx(0.00079))
@@ -210,7 +213,7 @@ def test_nothing_else_was_published(system, workload, phase, precision):
     assert published_versions(system, workload, phase, precision) == ()
 
 
-def test_published_times_stand_beside_without_a_ratio_and_marked_as_another_machine():
+def test_published_times_have_no_ratio_and_are_marked_as_another_machine():
     contents = run_of()
     line = only_line(contents)
     titled = [NamedRun("a", contents.run)]
@@ -223,10 +226,10 @@ def test_published_times_stand_beside_without_a_ratio_and_marked_as_another_mach
     assert as_markdown([line], titled).count("another machine") >= 4
 
 
-# --- how it is shown ------------------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------
 
 
-def test_the_table_has_times_ratios_and_why_there_is_none():
+def test_the_table_has_times_ratios_and_reasons():
     one, records = unproved("1.5")
     contents = run_of(workload="ce-long", cases=[one], records=records)
     rows = {
@@ -282,8 +285,8 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path, call):
     [
         (["--out", "a", "--json"], "two answers"),
         (["--across", "colour"], "allowed: environment, source, machine, method"),
-        (["--system", "jax/*"], "was timed in one version"),
-        (["--out", "a", "--format", "pdf"], "no format"),
+        (["--system", "jax/*"], "was planned in two versions"),
+        (["--out", "a", "--format", "pdf"], "is not a format"),
     ],
 )
 def test_bad_input_ends_with_2(tmp_path, monkeypatch, call, arguments, says):
@@ -294,7 +297,7 @@ def test_bad_input_ends_with_2(tmp_path, monkeypatch, call, arguments, says):
     assert says in answer.err
 
 
-def test_markup_in_a_run_stays_text(tmp_path):
+def test_markup_in_a_run_is_escaped(tmp_path):
     contents = hostile_run()
     lines = make_history([HOSTILE], [contents])
     write_history(lines, [NamedRun(HOSTILE, contents.run)], tmp_path, ["html", "md", "svg"])
@@ -304,7 +307,7 @@ def test_markup_in_a_run_stays_text(tmp_path):
         assert "<img" not in text
 
 
-def test_the_library_gives_the_same(tmp_path):
+def test_the_api_gives_the_same_history(tmp_path):
     results = Results(run_of())
     (line,) = version_history(results, systems=[STACK])
     assert by_version(line)["1.0.0"].ratio == pytest.approx(2.0)

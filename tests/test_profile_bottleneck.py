@@ -30,7 +30,7 @@ def test_products_make_a_batch_matrix_multiply_bound():
 def test_an_operator_for_a_whole_layer_counts_as_products_and_says_so():
     found = name_bottleneck("cuda", 1.0, 0.9, 3, {"product": 0.1, "recurrent": 0.7, "memory": 0.1})
     assert found.name == "matrix-multiply-bound"
-    assert "products take 80 % of a batch, of it 70 % in operators for whole layers" in found.why
+    assert "products take 80 % of a batch (70 % in operators for whole layers)" in found.why
 
 
 def test_element_wise_operators_and_copies_make_it_memory_bound():

@@ -1,4 +1,4 @@
-"""The published tables are in the package as they were printed, and find the systems they belong to."""
+"""The published tables are in the package as printed, and systems find their published times."""
 
 from collections import Counter
 
@@ -7,16 +7,16 @@ import pytest
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.system import DEVICES, PHASES
 from rnnbench.manifests import manifests
-from rnnbench.published.rows import SOURCES, find_published, published_rows
+from rnnbench.published.rows import SOURCES, WITH_CONCLUSIONS, find_published, published_rows
 
 
-def test_every_row_is_there_blank_ones_too():
+def test_every_row_is_there_including_blank_ones():
     rows = published_rows()
     assert Counter(row.year for row in rows) == {2019: 84, 2018: 50}
-    assert Counter(row.source for row in rows if row.wall_s is None) == {"seed-001": 18}
+    assert Counter(row.source for row in rows if row.wall_s is None) == {"carrot-2019 tables alone": 18}
 
 
-def test_rows_speak_our_vocabulary():
+def test_rows_use_our_names():
     for row in published_rows():
         assert row.source in SOURCES
         assert row.workload in CATALOG
@@ -25,7 +25,7 @@ def test_rows_speak_our_vocabulary():
 
 
 def test_a_row_of_2019_has_the_three_metrics_as_printed():
-    row = next(row for row in published_rows() if row.source == "seed-000" and row.device == "cuda")
+    row = next(row for row in published_rows() if row.source == WITH_CONCLUSIONS and row.device == "cuda")
     assert (row.wall_s, row.elapsed_s, row.sequences_per_s) == (1.6109, 79.4576, 80.5460)
     assert (row.label, row.granularity, row.phase, row.batch) == ("TF Eager", "fine-grained operators", "forward", 128)
     assert row.when_and_where == "2019, GeForce RTX 2080 Ti"
@@ -40,7 +40,7 @@ def test_a_row_of_2018_is_in_seconds():
     assert row.elapsed_s is None
 
 
-def test_misprints_are_kept_as_printed_and_read_as_meant():
+def test_misprints_are_kept_in_the_label_and_corrected_in_the_seed_label():
     printed = {row.label for row in published_rows()}
     assert {"TF-Egaer", "PyTroch JIT on outer scope"} <= printed
     meant = {row.seed_label for row in published_rows()}
@@ -48,8 +48,8 @@ def test_misprints_are_kept_as_printed_and_read_as_meant():
     assert not any("Egaer" in label or "PyTroch" in label for label in meant)
 
 
-def test_every_label_that_a_manifest_says_is_of_2019_was_published():
-    """A misspelt one would quietly show no published time beside the measured one."""
+def test_every_label_of_2019_in_a_manifest_was_published():
+    """A misspelt label would silently show no published time."""
     rows = [row for row in published_rows() if row.year == 2019]
     tables = tuple({f"({row.granularity})".casefold() for row in rows})
     labels = {system.seed.casefold() for manifest in manifests().values() for system in manifest.system}
@@ -60,6 +60,6 @@ def test_every_label_that_a_manifest_says_is_of_2019_was_published():
 
 def test_a_system_finds_its_published_times():
     found = find_published("ptb-lm", "train", "cuda", "PyTorch (CuDNN LSTM)")
-    assert [row.wall_s for row in found] == [0.0236]  # seed 001 left it blank
+    assert [row.wall_s for row in found] == [0.0236]  # blank in the tables alone
     assert find_published("ptb-lm[batch=16]", "train", "cuda", "PyTorch (CuDNN LSTM)") == []
     assert find_published("ptb-lm", "train", "cuda", "") == []

@@ -1,4 +1,4 @@
-"""Charts: valid specifications, honest about what they show, and readable by everybody."""
+"""Charts: valid specifications, correct content, and colours that everyone can distinguish."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ def document():
 
 @pytest.fixture(scope="module")
 def specifications(document):
-    """kind -> the specification for ptb-lm in training, which has all of them."""
+    """kind -> the specification for ptb-lm in training, which has charts of all kinds."""
     looks = theme.looks(row.framework for row in document.analysis.rows[0])
     panel = next(one for one in document.panels if one.group.phase == "train")
     return dict(gallery._specifications(document, panel, looks))
@@ -51,7 +51,7 @@ def test_all_kinds_are_there_and_valid(specifications):
         alt.LayerChart.from_dict({**spec, "config": theme.CONFIG}, validate=True)
 
 
-def test_the_check_of_specifications_finds_what_is_not_one(specifications):
+def test_the_schema_check_rejects_an_invalid_specification(specifications):
     with pytest.raises(Exception, match="rows"):
         alt.LayerChart.from_dict({**specifications["bars"], "width": "rows"}, validate=True)
 
@@ -68,14 +68,14 @@ def test_bars_show_every_time_with_interval_and_ratio_and_a_wrong_row_last_witho
     assert noisy["label"].endswith("4.00× ~")
 
 
-def test_the_gap_shows_verified_rows_alone_on_a_log_axis_with_the_limit(specifications, document):
+def test_the_gap_shows_only_verified_rows_on_a_log_axis_with_the_limit(specifications, document):
     spec = specifications["gap"]
     data = values(spec)
     panel = next(one for one in document.panels if one.group.phase == "train")
     assert {one["wall"] for one in data} == {row.wall_s for row in panel.rows if row.status == "verified"}
     assert '"type": "log"' in json.dumps(spec)
     (limit,) = {layer["encoding"]["y"]["datum"] for layer in spec["layer"] if "datum" in layer["encoding"].get("y", {})}
-    assert limit == panel.found.least.seconds
+    assert limit == panel.analysis.least.seconds
     columns = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert columns == ["fine", "packed", "cell", "stack"]
 
@@ -87,11 +87,11 @@ def test_the_gap_has_no_limit_where_none_was_measured():
     assert not any(text.startswith("limit") for text in texts(chart.svg))
 
 
-def test_a_point_lies_on_the_line_of_the_batches_after_which_it_has_paid(specifications, document):
-    """The lines say: cost / (1 - share) batches. For every row that is the break-even of the analysis."""
+def test_a_point_lies_on_the_line_of_its_break_even(specifications, document):
+    """A line is at cost / (1 - share) batches. For every row that is the break-even of the analysis."""
     panel = next(one for one in document.panels if one.group.phase == "train")
     (point,) = values(specifications["compiling"])
-    (found,) = panel.found.break_evens
+    (found,) = panel.analysis.break_evens
     eager = next(row for row in panel.rows if row.system == "pytorch/fine/eager" and row.environment == "pytorch-2.0")
     assert point["share"] == pytest.approx(found.against_eager.estimate)
     assert point["cost"] == pytest.approx(found.cost_s / eager.wall_s)
@@ -140,7 +140,7 @@ def test_a_drawing_names_systems_and_times(specifications):
     assert {"jax", "pytorch"} <= set(said)  # the legend
 
 
-def test_drawings_can_stand_in_one_page(specifications):
+def test_drawings_can_share_a_page(specifications):
     """Two of them must not share an id."""
     for spec in specifications.values():
         assert not re.search(r'\bid="', draw(spec))
@@ -161,7 +161,7 @@ def test_a_file_follows_the_readers_choice_of_light_or_dark(specifications):
     assert f'[fill="{theme.INK.light}"]{{fill:{theme.INK.dark}}}' in style.text
 
 
-def test_a_png_is_a_picture(specifications):
+def test_a_png_is_an_image(specifications):
     assert as_png(draw(specifications["gap"]))[:8] == b"\x89PNG\r\n\x1a\n"
 
 
@@ -170,7 +170,7 @@ def hostile_charts():
     return draw_charts(Document([f"../../{HOSTILE}", "other"], [hostile_run(), gpu_run()]), 1, lambda text: None)
 
 
-def test_markup_in_names_stays_text(hostile_charts):
+def test_markup_in_names_is_escaped(hostile_charts):
     assert {chart.kind for chart in hostile_charts} == {"gap", "bars", "compiling", "samples", "history"}
     for chart in hostile_charts:
         root = ElementTree.fromstring(chart.svg)
@@ -181,7 +181,7 @@ def test_markup_in_names_stays_text(hostile_charts):
         assert any("<script>" in text for text in texts(chart.svg))
 
 
-def test_names_of_files_hold_nothing_that_a_path_could_misread(hostile_charts):
+def test_file_names_have_only_safe_characters(hostile_charts):
     for chart in hostile_charts:
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", chart.name)
         assert len(chart.name) < 200
@@ -196,7 +196,7 @@ def linear(code):
 
 
 def contrast(first, second):
-    """As WCAG counts it."""
+    """As defined by WCAG."""
     light, dark = sorted((float(linear(one) @ [0.2126, 0.7152, 0.0722]) for one in (first, second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -218,8 +218,8 @@ BLINDNESS = {
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 @pytest.mark.parametrize("ground", ["light", "dark"])
-def test_colours_of_frameworks_are_told_apart_by_every_eye(kind, ground):
-    """A difference of 2.3 is just seen side by side; these must be told apart across a chart."""
+def test_colours_of_frameworks_can_be_distinguished_by_everyone(kind, ground):
+    """A difference of 2.3 is just visible side by side; these must be distinguished across a chart."""
     seen = {
         name: lab(np.clip(np.array(BLINDNESS[kind]) @ linear(getattr(tone, ground)), 0, 1))
         for name, tone in theme._FRAMEWORKS.items()
@@ -228,19 +228,19 @@ def test_colours_of_frameworks_are_told_apart_by_every_eye(kind, ground):
         assert np.linalg.norm(first - second) > 10, (one, other)
 
 
-def test_red_and_green_would_not_pass_that():
+def test_red_and_green_would_fail_that_test():
     red, green = (lab(np.clip(np.array(BLINDNESS["deutan"]) @ linear(one), 0, 1)) for one in ("#b05030", "#708030"))
     assert np.linalg.norm(red - green) < 10
 
 
 @pytest.mark.parametrize("tone", [theme.INK, theme.MUTED, theme.LIMIT])
-def test_text_is_readable_on_both_grounds(tone):
+def test_text_is_readable_on_both_backgrounds(tone):
     assert contrast(tone.light, theme.GROUND.light) >= 4.5
     assert contrast(tone.dark, theme.GROUND.dark) >= 4.5
 
 
-def test_every_colour_is_another_one():
-    """The dark variant is made by exchanging codes: none may stand for two roles."""
+def test_all_colours_differ():
+    """The dark variant replaces colour codes, so no code may have two roles."""
     assert len({tone.light for tone in theme.TONES}) == len(theme.TONES)
 
 
@@ -252,14 +252,14 @@ def test_known_frameworks_look_the_same_in_every_report_and_others_differ():
     assert len(theme.looks(f"new{number}" for number in range(30))) == 30
 
 
-# --- places ---------------------------------------------------------------------------------------------
+# --- positions of labels ---------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.floats(0, 300), max_size=20))
-def test_labels_are_spread_within_the_picture_in_their_order(wishes):
-    wishes.sort()
-    places = spread_apart(wishes, 13, 300)
-    assert len(places) == len(wishes)
+def test_labels_are_spread_within_the_chart_in_their_order(positions):
+    positions.sort()
+    places = spread_apart(positions, 13, 300)
+    assert len(places) == len(positions)
     assert all(later - earlier >= 13 - 1e-6 for earlier, later in itertools.pairwise(places))
     assert all(0 <= place <= 300 + 1e-6 for place in places)
 
@@ -272,7 +272,7 @@ def test_labels_that_touch_move_apart_evenly():
     assert spread_apart([100.0, 100.0], 10, 300) == [95.0, 105.0]
 
 
-def test_only_labels_that_could_meet_are_moved_apart():
+def test_only_labels_that_could_overlap_are_moved_apart():
     assert columns([500.0, 10.0, 100.0, 300.0], 120) == [[1, 2], [3], [0]]
     assert columns([], 120) == []
 

@@ -1,4 +1,4 @@
-"""The command under a row runs just that row: it is read back by the very program it is for."""
+"""The command of a row runs just that row: rnnbench itself parses it again."""
 
 import json
 import shlex
@@ -47,7 +47,7 @@ def test_the_command_plans_exactly_its_row(pretend_processor, monkeypatch, capsy
         assert found[name] == getattr(method, name), name
 
 
-def test_what_a_run_does_by_itself_is_not_said():
+def test_defaults_are_left_out():
     words = command_of(case("pytorch/stack/eager"), Method(threads=2))
     assert words == (
         "rnnbench run pytorch/stack/eager -w ptb-lm --phase train --device cpu --precision fp32"
@@ -63,14 +63,14 @@ def test_the_version_of_a_cuda_environment_is_its_frameworks():
     assert "--versions 2.0 " in command_of(case("pytorch/stack/eager", device="cuda", version="2.0-cuda"))
 
 
-def test_a_used_environment_is_not_asked_for_by_version():
+def test_an_external_environment_has_no_version_option():
     used = {"pytorch-2.0": msgspec.structs.replace(ENVIRONMENT, id="pytorch-2.0", framework="pytorch")}
     run = msgspec.structs.replace(make_run([case("pytorch/stack/eager")]), environments=used)
     (row,) = make_rows(Contents(run=run, records=()))
     assert "--versions" not in command_for_row(run, row)
 
 
-def test_what_a_run_does_not_keep_is_left_to_fill_in():
+def test_paths_that_a_run_does_not_keep_are_placeholders():
     own = msgspec.structs.replace(parse_workload("ptb-lm"), name="mine")
     one = case("pytorch/stack/eager")
     run = make_run([one])
@@ -85,5 +85,5 @@ def test_what_a_run_does_not_keep_is_left_to_fill_in():
     assert "/somebodys" not in words
 
 
-def test_a_run_without_verification_says_so():
+def test_no_verify_is_part_of_the_command():
     assert command_of(case("pytorch/stack/eager"), Method(verify=False)).endswith("--no-verify")

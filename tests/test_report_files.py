@@ -1,4 +1,4 @@
-"""`rnnbench report`: which files come of it, that they are the same each time, and how it refuses."""
+"""`rnnbench report`: the files it writes, their reproducibility, and its errors."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_only_the_chosen_formats_are_written(stored, tmp_path, chosen, expected)
     assert set(contents_of(tmp_path / "some")) == expected
 
 
-def test_markdown_shows_charts_only_where_they_are_written_beside_it(stored, tmp_path):
+def test_markdown_shows_charts_only_if_they_are_written(stored, tmp_path):
     write_report([stored], tmp_path / "with", ["md", "svg"])
     write_report([stored], tmp_path / "without", ["md"])
     text = (tmp_path / "with" / "report.md").read_text()
@@ -78,13 +78,13 @@ def test_the_same_runs_give_the_same_bytes(stored, tmp_path):
     assert [name for name in made[0] if made[0][name] != made[1][name]] == []
 
 
-def test_nothing_of_the_place_gets_into_a_report(stored, tmp_path):
+def test_a_report_contains_no_paths_of_the_machine(stored, tmp_path):
     write_report([stored], tmp_path / "out", [name for name in FORMATS if name != "png"])
     for name, content in contents_of(tmp_path / "out").items():
         assert str(tmp_path).encode() not in content, name
 
 
-def test_a_file_can_be_read_by_whom_the_umask_allows(stored, tmp_path):
+def test_files_have_the_permissions_of_the_umask(stored, tmp_path):
     before = os.umask(0o027)
     try:
         write_report([stored], tmp_path / "out", ["csv"])
@@ -111,7 +111,7 @@ def test_the_csv_has_every_field_of_every_row_and_reads_back_the_same(stored, tm
                 assert float(text) == value
 
 
-def test_the_json_has_the_rows_and_what_was_found_in_them(stored, tmp_path):
+def test_the_json_has_the_rows_and_their_analysis(stored, tmp_path):
     write_report([stored], tmp_path / "out", ["json"])
     content = json.loads((tmp_path / "out" / "results.json").read_bytes())
     rows = [row for row in content["rows"] if row.pop("run") == "cpu"]
@@ -127,7 +127,7 @@ def test_the_json_has_the_rows_and_what_was_found_in_them(stored, tmp_path):
 # --- several runs ---------------------------------------------------------------------------------------
 
 
-def test_runs_of_one_name_are_told_apart(tmp_path):
+def test_runs_with_the_same_name_get_numbers(tmp_path):
     folders = [tmp_path / place / "run" for place in "abc"]
     assert run_names(folders) == ["run", "run (2)", "run (3)"]
     assert run_names([tmp_path / "cpu", tmp_path / "gpu"]) == ["cpu", "gpu"]
@@ -140,7 +140,7 @@ def test_charts_of_runs_with_the_same_cases_do_not_overwrite_each_other(tmp_path
     assert {"charts/bars-run-ptb-lm-train-cuda-fp32.svg", "charts/bars-run-2-ptb-lm-train-cuda-fp32.svg"} <= names
 
 
-# --- refusing -------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_format_is_refused_with_those_there_are(stored, tmp_path):
@@ -156,7 +156,7 @@ def test_no_format_at_all_is_refused(stored, tmp_path):
         write_report([stored], tmp_path / "out", [])
 
 
-def test_what_is_no_run_is_refused(tmp_path):
+def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"run\.json"):
         write_report([tmp_path], tmp_path / "out")
 
@@ -208,18 +208,18 @@ def test_of_very_many_groups_only_the_first_are_drawn(monkeypatch):
     from rnnbench.report.charts import gallery
 
     class Many:
-        panels = range(gallery.ALL_OF)
+        panels = range(gallery.MOST_GROUPS)
 
-    assert gallery.charted(Many, None) == gallery.ALL_OF
-    monkeypatch.setattr(Many, "panels", range(gallery.ALL_OF + 1))
-    assert gallery.charted(Many, None) == gallery.FIRST_OF_MANY
-    assert gallery.charted(Many, 1000) == gallery.ALL_OF + 1
+    assert gallery.charted(Many, None) == gallery.MOST_GROUPS
+    monkeypatch.setattr(Many, "panels", range(gallery.MOST_GROUPS + 1))
+    assert gallery.charted(Many, None) == 1
+    assert gallery.charted(Many, 1000) == gallery.MOST_GROUPS + 1
 
 
 # --- the command ----------------------------------------------------------------------------------------
 
 
-def test_the_command_names_what_it_wrote_and_tells_a_terminal_alone_how_it_goes(stored, tmp_path):
+def test_the_command_lists_its_files_and_shows_progress_only_in_a_terminal(stored, tmp_path):
     command = [
         sys.executable,
         "-m",
@@ -241,8 +241,8 @@ def test_the_command_names_what_it_wrote_and_tells_a_terminal_alone_how_it_goes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "pdf"], "'pdf' is no format"),
-        (["--format", ","], "no format is named"),
+        (["--format", "pdf"], "'pdf' is not a format"),
+        (["--format", ","], "no format is given"),
         (["--charts", "-1"], "--charts is -1"),
     ],
 )
@@ -254,7 +254,7 @@ def test_the_command_ends_with_2_for_bad_input(stored, tmp_path, arguments, mess
     assert "Traceback" not in answer.stderr
 
 
-def test_progress_is_said_step_by_step(stored, tmp_path):
+def test_progress_is_reported_step_by_step(stored, tmp_path):
     heard = []
     write.write_report([stored], tmp_path / "out", ["svg"], say=heard.append)
     assert heard[0] == "reading and analysing"

@@ -1,4 +1,4 @@
-"""`report.md`: the seeds' layout, numbers that agree with each other, and text that stays text."""
+"""`report.md`: its layout, numbers that agree with each other, and text without markup."""
 
 import re
 
@@ -17,7 +17,7 @@ def report(**runs):
 
 
 def cells(line):
-    """A table's line at its bars, but not at escaped ones."""
+    """A table's line split at its bars, but not at escaped ones."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
@@ -64,7 +64,7 @@ def test_elapsed_wall_and_throughput_agree_in_every_table():
     assert checked == sum(row.wall_s is not None for one in contents.values() for row in make_rows(one))
 
 
-def test_every_row_of_the_store_stands_in_one_table():
+def test_every_row_of_the_store_is_in_one_table():
     shown = [(path[1], row[""]) for path, rows in result_tables(report(cpu=cpu_run())) for row in rows]
     assert len(shown) == len(set(shown)) + 1  # ce-short's stack is there in two precisions
     assert len(shown) == len(make_rows(cpu_run()))
@@ -73,7 +73,7 @@ def test_every_row_of_the_store_stands_in_one_table():
 # --- layout ---------------------------------------------------------------------------------------------
 
 
-def test_the_layout_is_the_seeds():
+def test_the_layout_is_that_of_carrot_2019():
     text = report(cpu=cpu_run())
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings[:9] == [
@@ -93,7 +93,7 @@ def test_the_layout_is_the_seeds():
     assert "`batch_size` = 128" in text
 
 
-def test_granularities_stand_under_their_class_and_device():
+def test_granularities_are_under_their_class_and_device():
     places = {
         row[""]: (path[2], path[3])
         for path, rows in result_tables(report(cpu=cpu_run(), gpu=gpu_run()))
@@ -110,7 +110,7 @@ def test_granularities_stand_under_their_class_and_device():
     assert places["`pytorch/stack/eager` (entire-training)"] == (whole, "GPU")  # the CPU's have versions in their names
 
 
-def test_the_seeds_columns_come_first():
+def test_the_columns_of_carrot_2019_come_first():
     (_, rows), *_ = result_tables(report(cpu=cpu_run()))
     assert list(rows[0]) == list(HEADINGS)
     assert HEADINGS[1:4] == ("Wall Time (s)", "Elapsed Time (s)", "Sequence per Second")
@@ -129,7 +129,7 @@ def test_failures_stay_in_the_tables_with_their_reasons():
     assert rows["`pytorch/fine/eager @ pytorch-2.0` (entire-training)"]["Status"] == r"verified\~"
 
 
-def test_several_runs_are_named_where_one_is_not():
+def test_runs_are_named_if_there_are_several():
     assert "# Test Results: gpu" in report(cpu=cpu_run(), gpu=gpu_run())
     assert "# Test Results\n" in report(gpu=gpu_run())
 
@@ -140,18 +140,18 @@ def test_several_runs_are_named_where_one_is_not():
 def test_the_summary_and_the_claims_are_in_it():
     text = report(cpu=cpu_run(), gpu=gpu_run())
     assert "The price of flexibility" in text
-    assert "# The Quick Conclusions of 2019" in text
+    assert "# The Quick Conclusions of Carrot (2019)" in text
     measured = [rows for path, rows in tables(text) if path[0].startswith("The Quick") and rows]
     assert measured  # fine over cell on both devices was not run, but PyTorch over cuDNN was
 
 
-def test_published_rows_stand_beside_the_measured_ones():
+def test_published_rows_are_next_to_the_measured_ones():
     (published,) = [rows for path, rows in tables(report(gpu=gpu_run())) if path[0].startswith("Published")]
     pair = next(row for row in published if row["measured row"] == "`pytorch/stack/eager @ pytorch-2.0`")
     assert pair["when and where"] == "2019, GeForce RTX 2080 Ti"
     assert pair["published"] == "23.6 ms"
     assert pair["measured"] == "10.2 ms"
-    assert pair["faster"] == "2.30×"
+    assert pair["times as fast"] == "2.30×"
 
 
 def test_published_rows_that_contradict_themselves_are_marked():
@@ -159,10 +159,10 @@ def test_published_rows_that_contradict_themselves_are_marked():
     assert sum(row["published"].endswith("†") for row in published) == 5
 
 
-# --- text stays text ------------------------------------------------------------------------------------
+# --- escaping ------------------------------------------------------------------------------------
 
 
-def test_markup_in_a_run_is_shown_and_not_obeyed():
+def test_markup_in_a_run_is_escaped():
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(report(hostile=hostile_run()))
     assert "owned" in page
     assert not re.search(r"<(script|img|a)\b", page)

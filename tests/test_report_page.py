@@ -16,7 +16,7 @@ def said_in_address(page):
     return dict(urllib.parse.parse_qsl(urllib.parse.urlparse(page.url).fragment, keep_blank_values=True))
 
 
-# --- what is there at first -----------------------------------------------------------------------------
+# --- the first view -----------------------------------------------------------------------------
 
 
 def test_the_page_opens_on_its_first_group(open_page):
@@ -30,7 +30,7 @@ def test_the_page_opens_on_its_first_group(open_page):
     assert len(systems(page)) == 11
 
 
-def test_rows_that_count_come_first_fastest_first_and_the_others_below_a_line(open_page):
+def test_ranked_rows_come_first_fastest_first_and_the_others_below_a_line(open_page):
     page = open_page()
     statuses = page.locator("#table tbody tr").evaluate_all("rows => rows.map(row => row.dataset.status)")
     assert statuses == ["verified"] * 7 + ["wrong", "failed", "timeout", "unsupported"]
@@ -88,7 +88,7 @@ VALUES = [
 
 
 def test_numbers_are_written_as_the_terminal_writes_them(browser):
-    """Two languages, one rule."""
+    """The page and the terminal format numbers by the same rules."""
     source = files("rnnbench.report").joinpath("page", "format.js").read_text(encoding="utf-8")
     ask = """return values.map(value => [seconds(value), times(value), share(value), figures(value),
         bytes(Math.round(value * 1e6)), span(0.9 * value, 1.1 * value, value)])"""
@@ -118,7 +118,7 @@ def test_choosing_changes_table_summary_and_chart(open_page):
     assert said_in_address(page)["phase"] == "forward"
 
 
-def test_a_choice_that_leaves_nothing_takes_the_others_along(open_page):
+def test_a_choice_that_matches_nothing_changes_the_other_choices(open_page):
     page = open_page()
     page.get_by_label("Device").select_option("cuda")
     assert page.get_by_label("Run").input_value() == "gpu"
@@ -126,7 +126,7 @@ def test_a_choice_that_leaves_nothing_takes_the_others_along(open_page):
     assert "A GPU 200" in page.locator("#where").inner_text()
 
 
-def test_all_of_an_axis_can_be_shown_and_rows_then_say_which_they_are(open_page):
+def test_all_of_an_axis_can_be_shown_and_rows_are_then_named_in_full(open_page):
     page = open_page()
     page.get_by_label("Phase").select_option("")
     assert len(systems(page)) == 13
@@ -181,7 +181,7 @@ def test_a_heading_sorts_and_sorts_the_other_way(open_page):
     assert rates[:7] == sorted(rates[:7], reverse=True)
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
     statuses = page.locator("#table tbody tr").evaluate_all("rows => rows.map(row => row.dataset.status)")
-    assert statuses[:7] == ["verified"] * 7  # however it is sorted, what does not count stays below
+    assert statuses[:7] == ["verified"] * 7  # unranked rows stay below in every order
     assert said_in_address(page)["sort"] == "rate"
 
 
@@ -218,7 +218,7 @@ def test_a_row_opens_with_everything_about_it(open_page):
     assert "2.46 s for 24 batches" in text
     assert "571,520" in text
     assert box.locator("svg.samples circle").count() == 8
-    box.get_by_text("Raw: seconds of each block").click()
+    box.get_by_text("Seconds of each block").click()
     raw = box.locator("pre.raw").inner_text()
     assert "0.3  0.306  0.294  0.33" in raw
     assert "blocks of 3 batches" in raw
@@ -239,12 +239,12 @@ def test_a_wrong_row_shows_which_figure_fails(open_page):
 def test_a_failure_shows_its_stage_and_the_end_of_its_log(open_page):
     page = open_page()
     box = open_row(page, "pytorch/fine/trace")
-    assert "Ended while: building" in box.inner_text()
+    assert "Failed during: building" in box.inner_text()
     assert box.locator("pre.log").inner_text() == "line 1\nline 2"
     assert "it does not build" in box.inner_text()
 
 
-def test_what_is_unsupported_offers_no_command(open_page):
+def test_an_unsupported_row_has_no_command(open_page):
     box = open_row(open_page(), "pytorch/stack/cudagraph")
     assert box.locator("pre.command").count() == 0
 
@@ -252,7 +252,7 @@ def test_what_is_unsupported_offers_no_command(open_page):
 # --- permalinks -----------------------------------------------------------------------------------------
 
 
-def test_the_address_brings_back_everything(open_page):
+def test_the_address_restores_everything(open_page):
     page = open_page()
     page.get_by_label("Phase").select_option("")
     page.get_by_label("Filter").fill("stack")
@@ -292,7 +292,7 @@ def test_the_table_can_be_used_with_keys_alone(open_page):
     page.keyboard.press("ArrowDown")
     name = page.evaluate("document.activeElement.row.system")
     assert name == systems(page)[2]
-    assert page.locator("#hint").is_visible()  # focus shows what pointing shows
+    assert page.locator("#hint").is_visible()  # focus shows the same hint as the pointer
     page.keyboard.press("Enter")
     assert page.get_by_role("dialog").locator("h2").inner_text() == name
     page.keyboard.press("Escape")
@@ -312,7 +312,7 @@ def test_a_heading_can_be_pressed_and_keeps_the_focus(open_page):
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
 
 
-def test_everything_that_is_used_has_a_name(open_page):
+def test_every_control_has_an_accessible_name(open_page):
     page = open_page()
     nameless = page.evaluate(
         """[...document.querySelectorAll('button, select, input, a, dialog, [role=img], section')].filter(node =>
@@ -324,7 +324,7 @@ def test_everything_that_is_used_has_a_name(open_page):
     assert page.locator("h1").count() == 1
 
 
-# --- findings under the table ---------------------------------------------------------------------------
+# --- below the table ---------------------------------------------------------------------------
 
 
 def test_claims_and_published_rows_are_shown(open_page):

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: nothing a run says is obeyed, it stands alone, and it fits its reader."""
+"""The page in a real Chromium: text of a run is escaped, the file needs no others, and it fits every window."""
 
 import re
 import urllib.parse
@@ -7,10 +7,10 @@ import pytest
 
 from report_runs import HOSTILE
 
-# --- nothing a run says is obeyed -----------------------------------------------------------------------
+# --- escaping -----------------------------------------------------------------------
 
 
-def test_markup_in_every_string_is_shown_and_not_obeyed(open_page, pages):
+def test_markup_in_every_string_is_escaped(open_page, pages):
     page = open_page("hostile")
     assert page.title().startswith("What flexibility costs: </script><script>")
     assert page.locator("script").count() == 2
@@ -35,7 +35,7 @@ def test_a_hostile_address_is_only_an_address(open_page):
 
 
 def test_the_policy_stops_a_script_that_is_not_the_pages_own(browser, pages, tmp_path):
-    """Should any escaping ever fail: a script put into the page by force is not run."""
+    """Even if escaping failed, a script inserted into the page would not run."""
     text = pages["two"].read_text()
     (tmp_path / "forced.html").write_text(text.replace("<main>", "<main><script>document.title = 'owned'</script>", 1))
     page = browser.new_page()
@@ -45,7 +45,7 @@ def test_the_policy_stops_a_script_that_is_not_the_pages_own(browser, pages, tmp
     page.close()
 
 
-def test_the_file_stands_alone(pages):
+def test_the_file_needs_no_others(pages):
     text = pages["two"].read_text()
     outside = re.findall(r"""(?:src|href)\s*=\s*["']([^"']*)""", text)
     assert [one for one in outside if not one.startswith(("#", "data:"))] == []

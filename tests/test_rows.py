@@ -1,4 +1,4 @@
-"""From what is stored to the rows of a table: who is best, what is kept, and what a failure leaves."""
+"""From stored records to the rows of a table: the best row, statuses, and failures."""
 
 import msgspec
 import pytest
@@ -37,7 +37,7 @@ def test_elapsed_wall_and_throughput_agree_exactly():
     assert row.launches == 2
 
 
-def test_a_row_says_what_the_case_and_its_system_are():
+def test_a_row_describes_its_case_and_system():
     row = row_of(make_case("script", phase="forward", precision="bf16"))
     assert (row.system, row.framework, row.granularity, row.execution) == ("toy/fine/script", "toy", "fine", "script")
     assert (row.workload, row.phase, row.device, row.precision) == ("ce-short", "forward", "cpu", "bf16")
@@ -161,7 +161,7 @@ def test_a_case_that_failed_in_one_round_is_failed_with_its_reason():
     assert (row.wall_s, row.ratio, row.best) == (None, None, False)
 
 
-def test_a_timeout_has_a_status_of_its_own():
+def test_a_timeout_has_its_own_status():
     row = verified(FAST, make_launch(FAST, outcome="timeout", reason="over 3 s during first call"))
     assert (row.status, row.reason) == ("timeout", "over 3 s during first call")
 
@@ -191,7 +191,7 @@ def test_a_quiet_launch_is_preferred_to_the_noisy_ones_of_its_round():
     assert (row.wall_s, row.noisy, row.launches) == (2.0, False, 2)
 
 
-def test_where_all_were_noisy_the_last_stands_and_the_row_is_marked():
+def test_if_all_were_noisy_the_last_launch_counts_and_the_row_is_marked():
     row = verified(FAST, make_launch(FAST, 9.0, noisy=True), make_launch(FAST, 2.0, attempt=1, noisy=True))
     assert (row.wall_s, row.noisy, row.launches) == (2.0, True, 1)
 
@@ -214,7 +214,7 @@ def test_what_was_left_out_is_a_row_with_its_reason_after_the_others():
 # --- the table ------------------------------------------------------------------------------------------
 
 
-def test_the_table_has_the_fastest_first_and_what_is_not_right_below_the_line():
+def test_the_table_has_the_fastest_first_and_unranked_rows_below_the_line():
     wrong, crash, late = make_case("wrong"), make_case("crash"), make_case("late")
     contents = make_contents(
         [crash, wrong, SLOW, late, FAST],

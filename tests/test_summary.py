@@ -1,4 +1,4 @@
-"""Every sentence is read back from its words and derived again from the rows: whatever the numbers, it is true."""
+"""Every sentence is parsed and derived again from the rows: it is true for any numbers."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis_runs import Told, contents_of, make_limit
+from analysis_runs import MadeUpRow, contents_of, make_limit
 from rnnbench.analysis.launch_intervals import with_launch_intervals
 from rnnbench.analysis.rows import measure_rows
 from rnnbench.report.document import analyse
@@ -42,12 +42,12 @@ def rows(draw):
                 "noisy": draw(st.booleans()),
             }
             verdict = draw(st.sampled_from(["verified", "verified", "verified", "wrong", "failed"]))
-            made.append(Told(system, *launches, environment=environment, verdict=verdict, start=start))
+            made.append(MadeUpRow(system, *launches, environment=environment, verdict=verdict, start=start))
     return made
 
 
 class Truth:
-    """A group as the sentences must agree with it, from its rows and their replicates alone."""
+    """What the sentences of a group must agree with, from its rows and their replicates alone."""
 
     def __init__(self, made, contents):
         systems = [one.system for one in made]
@@ -102,7 +102,7 @@ def names_in(text):
 
 
 def check(truth, text):
-    """Whether a printed sentence is true; None where no reader knows it."""
+    """Whether a printed sentence is true; None if no pattern matches it."""
     for pattern, holds in READERS:
         match = re.fullmatch(pattern, text)
         if match:
@@ -123,11 +123,11 @@ def fastest(truth, name, count, low_wall, high_wall, second, times, low, high):
 
 
 def level(truth, name, low_wall, high_wall, others, slower):
-    told = set(names_in(others))
-    rest = set(truth.verified) - told - {name}
+    level_rows = set(names_in(others))
+    rest = set(truth.verified) - level_rows - {name}
     return (
         name == truth.best
-        and not any(truth.slower(one, name) for one in told)
+        and not any(truth.slower(one, name) for one in level_rows)
         and all(truth.slower(one, name) for one in rest)
         and len(rest) == int(slower or 0)
     )
@@ -196,7 +196,7 @@ def nothing_recovered(truth, name, certain, times, low, high, eager):
     )
 
 
-def pays(truth, name, spent, batches, low, high, eager):
+def pays(truth, name, spent, eager, batches, low, high):
     price = max(0.0, truth.compile_s(name) - truth.compile_s(eager))
     saved = truth.verified[eager].wall_s - truth.verified[name].wall_s
     return (
@@ -221,7 +221,7 @@ def busy(truth, count, of):
 
 
 READERS = [
-    (r"No row is verified: nothing can be said about who is fast\.", lambda truth: not truth.verified),
+    (r"No row is verified, so nothing can be said about speed\.", lambda truth: not truth.verified),
     (rf"{NAME} is the only verified row: .* a batch\.", lambda truth, name: [name] == list(truth.verified)),
     (
         rf"{NAME} is the fastest of (\d+) verified rows: \S+ \S+ {SPAN} a batch\. "
@@ -235,27 +235,27 @@ READERS = [
     ),
     (
         rf"{NAME} needs (?:{NUMBER} MB of memory)?(?: and )?(?:{TIME} of compiling and warming up)?\."
-        rf"(?: Least memory has {NAME}: {NUMBER} MB\.)?",
+        rf"(?: {NAME} needs the least memory: {NUMBER} MB\.)?",
         cost,
     ),
     (rf"{NAME} reaches {NUMBER} % {SPAN} of the machine's limit, \S+ \S+ a batch\.", reaches),
     (
-        rf"{NAME} is faster than the machine's limit, \S+ \S+ a batch: its rates were measured too low here\.",
+        rf"{NAME} is faster than the machine's limit, \S+ \S+ a batch: the machine's rates were measured too low\.",
         lambda truth, name: name == truth.best and truth.verified[name].limit_share_low > 1,
     ),
     (rf"The price of flexibility: {NAME} takes {NUMBER} times {SPAN} as long as {NAME}\.", gap),
     (rf"No price of flexibility is seen between {NAME} and {NAME}\.", no_gap),
     (
-        rf"No price of flexibility is seen beside {NAME}, itself the best row\.",
+        rf"No price of flexibility is seen: {NAME} is itself the best row\.",
         lambda truth, name: no_gap(truth, name, name),
     ),
-    (rf"{NAME} wins back {NUMBER} % {SPAN} of that, the program unchanged\.", recovered),
+    (rf"{NAME} wins back {NUMBER} % {SPAN} of that with the same program\.", recovered),
     (
         rf"{NAME} (wins nothing|is not seen to win anything) back: it takes {NUMBER} times {SPAN} as long as {NAME}\.",
         nothing_recovered,
     ),
-    (rf"{NAME} has paid for the {TIME} of its start after {NUMBER} {SPAN} batches, against {NAME}\.", pays),
-    (r"(.+?) computes? something else and counts? for nothing here\.", wrong),
+    (rf"{NAME} compiles {TIME} longer than {NAME} and has made up for it after {NUMBER} {SPAN} batches\.", pays),
+    (r"(.+?) computes? something else and (?:is|are) not compared\.", wrong),
     (r"(\d+) of (\d+) verified rows had one launch: .*\.", once),
     (r"The machine was busy while (\d+) of (\d+) verified rows were measured\.", busy),
 ]
@@ -283,11 +283,11 @@ def test_every_sentence_is_true_of_the_rows(made, rate):
         "The next, toy/fine/eager, takes 1.01 times [1.01, 1.01] as long.",
         "toy/fine/eager is the only verified row: 1.01 s [1.01, 1.01] a batch.",
         "The price of flexibility: toy/fine/eager takes 1.01 times [1.01, 1.01] as long as toy/stack/eager.",
-        "toy/stack/eager computes something else and counts for nothing here.",
+        "toy/stack/eager computes something else and is not compared.",
     ],
 )
-def test_the_readers_of_this_test_know_a_false_sentence(text):
-    made = [Told("toy/fine/eager", 1.01), Told("toy/stack/eager", 1.0)]
+def test_the_patterns_of_this_test_recognise_a_false_sentence(text):
+    made = [MadeUpRow("toy/fine/eager", 1.01), MadeUpRow("toy/stack/eager", 1.0)]
     assert check(Truth(made, contents_of(*made)), text) is False
 
 
@@ -296,22 +296,22 @@ def kinds(*made, others=()):
     return [one.kind for one in group.summary]
 
 
-def test_a_row_is_called_the_fastest_only_when_it_is_told_from_every_other():
-    clear = [Told("toy/stack/eager", 1.0), Told("toy/cell/eager", 1.1)]
+def test_a_row_is_called_the_fastest_only_if_every_other_is_slower():
+    clear = [MadeUpRow("toy/stack/eager", 1.0), MadeUpRow("toy/cell/eager", 1.1)]
     assert kinds(*clear)[0] == "fastest"
-    assert kinds(*clear, Told("toy/packed/eager", 1.01))[0] == "level"
+    assert kinds(*clear, MadeUpRow("toy/packed/eager", 1.01))[0] == "level"
     # the second is far behind, but a third varies so much that it may be as fast
-    assert kinds(*clear, Told("toy/packed/eager", [0.6, 1.0, 2.0]))[0] == "level"
-    assert kinds(*clear, Told("toy/packed/eager", 0.1, verdict="wrong"))[0] == "fastest"
+    assert kinds(*clear, MadeUpRow("toy/packed/eager", [0.6, 1.0, 2.0]))[0] == "level"
+    assert kinds(*clear, MadeUpRow("toy/packed/eager", 0.1, verdict="wrong"))[0] == "fastest"
 
 
-def test_a_long_story_has_all_its_parts_in_order():
+def test_a_summary_has_all_its_parts_in_order():
     rows = [
-        Told("toy/fine/eager", 8.0, start={"first_call_s": 8.0, "peak_host_bytes": 10}),
-        Told("toy/fine/compile", 4.0, start={"first_call_s": 44.0, "peak_host_bytes": 30}),
-        Told("toy/fine/script", 9.0),
-        Told("toy/stack/eager", 2.0, start={"first_call_s": 2.5, "peak_host_bytes": 20}),
-        Told("toy/stack/compile", 1.0, verdict="wrong"),
+        MadeUpRow("toy/fine/eager", 8.0, start={"first_call_s": 8.0, "peak_host_bytes": 10}),
+        MadeUpRow("toy/fine/compile", 4.0, start={"first_call_s": 44.0, "peak_host_bytes": 30}),
+        MadeUpRow("toy/fine/script", 9.0),
+        MadeUpRow("toy/stack/eager", 2.0, start={"first_call_s": 2.5, "peak_host_bytes": 20}),
+        MadeUpRow("toy/stack/compile", 1.0, verdict="wrong"),
     ]
     assert kinds(*rows, others=[make_limit()]) == [
         "fastest", "cost", "limit", "gap", "recovered", "not recovered", "pays", "wrong",

@@ -1,4 +1,4 @@
-"""docs/systems.md is what the manifests say, and every system in it is explained."""
+"""docs/systems.md agrees with the manifests, and every system in it is explained."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ reason = "nobody has this"
 
 @pytest.fixture
 def built_in():
-    """The frameworks that come with rnnbench, whatever else is installed beside them."""
+    """The frameworks that come with rnnbench, without third-party ones."""
     ours = worker_package() / "systems"
     return {name: manifest for name, manifest in manifests().items() if manifest.path.parent == ours}
 
@@ -96,7 +96,7 @@ def call(*arguments):
     return answer.output
 
 
-def test_the_page_is_what_the_manifests_say(built_in):
+def test_the_page_agrees_with_the_manifests(built_in):
     systems = [system for manifest in built_in.values() for system in manifest.system]
     how = "a manifest has moved on: .venv/bin/rnnbench systems --markdown > docs/systems.md"
     assert PAGE.read_text(encoding="utf-8") == systems_page(systems, built_in), how
@@ -109,7 +109,7 @@ def test_the_command_prints_the_page_of_what_is_chosen():
         call("--markdown", "--json")
 
 
-def test_every_system_has_a_sentence_and_says_what_it_is_in_the_seeds(built_in):
+def test_every_system_has_a_description_and_a_published_label(built_in):
     listed = [one for one in json.loads(call("--json")) if one["framework"] in built_in]
     assert {one["framework"] for one in listed} == set(built_in)
     unexplained = [
@@ -120,13 +120,13 @@ def test_every_system_has_a_sentence_and_says_what_it_is_in_the_seeds(built_in):
     assert unexplained == []
 
 
-def test_there_is_the_whole_comparison_of_today(built_in):
+def test_the_page_has_the_whole_comparison(built_in):
     assert len(built_in) >= 10
     assert sum(len(manifest.system) for manifest in built_in.values()) >= 55
 
 
-def test_a_section_says_what_its_environment_is_made_of(toy):
-    assert "2 systems over 1 frameworks" in toy
+def test_a_section_describes_its_environment(toy):
+    assert "2 systems of 1 frameworks" in toy
     assert "| [Toy 2](#toy-2) | `toy-lib` or `toy-lib-gpu` 2.0 | 2 | fine |" in toy
     assert "- Version 2.0 of `toy-lib` or `toy-lib-gpu`, Python >=3.11, <3.14." in toy
     assert "- Installs `toy-lib==2.0`; with CUDA `toy-lib-gpu==2.0`." in toy
@@ -134,7 +134,7 @@ def test_a_section_says_what_its_environment_is_made_of(toy):
 
 
 def test_a_row_offers_what_is_left_when_the_gaps_are_taken_out(toy):
-    # A gap of one workload, or of another version, takes nothing out; it is among the exceptions all the same.
+    # A gap of one workload or another version is listed among the exceptions but removes nothing.
     everything = "forward, train · cpu: fp32, bf16 · cuda: fp32, tf32, bf16"
     assert f"| **`toy/fine/eager`** | The plain one. | Toy (2019) | {everything} | 1, 4 |" in toy
     apart = "forward · cpu: fp32, bf16; train · cpu: fp32; needs g++ or clang++"

@@ -1,4 +1,4 @@
-"""What stands of each case: one launch for every round, whether it failed, and how it was verified."""
+"""The result of each case: one launch for every round, whether it failed, and its verification."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ from rnnbench.store import Contents
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A case with the launches that stand for it, in the order of their rounds."""
+    """A case with one launch per round, in the order of the rounds, and its verification."""
 
     case: Case
     launches: tuple[Launch, ...]
@@ -18,7 +18,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> Launch | None:
-        """One launch that failed is the case's result: the others would be a choice of the lucky ones."""
+        """The first launch that failed. One failure is the case's result: the rest would be a biased choice."""
         return next((launch for launch in self.launches if launch.outcome != "ok"), None)
 
     @property
@@ -43,30 +43,30 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_case_results(contents: Contents) -> Iterator[CaseResult]:
     """Every case of the run, in the plan's order."""
-    launches = _by_case(record for record in contents.records if isinstance(record, Launch))
+    launches = _attempts(record for record in contents.records if isinstance(record, Launch))
     proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     for case in contents.run.cases:
         rounds = launches.get(case.key, {})
         yield CaseResult(
             case=case,
-            launches=tuple(_chosen(rounds[number]) for number in sorted(rounds)),
+            launches=tuple(_chosen_attempt(rounds[number]) for number in sorted(rounds)),
             proof=proofs.get(_proof_key(case, contents.run.proved_on[case.workload])),
         )
 
 
-def _by_case(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
-    """case -> round -> attempts in the order they were made."""
-    found: dict[str, dict[int, list[Launch]]] = {}
+def _attempts(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
+    """case -> round -> attempts, oldest first."""
+    attempts: dict[str, dict[int, list[Launch]]] = {}
     for launch in records:
-        found.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
-    return found
+        attempts.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
+    return attempts
 
 
 def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
     return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
 
 
-def _chosen(made: list[Launch]) -> Launch:
-    """The last attempt of a round stands for it, but of those that worked a quiet one is preferred."""
-    quiet = [launch for launch in made if launch.outcome == "ok" and not launch.noisy]
-    return quiet[-1] if made[-1].outcome == "ok" and quiet else made[-1]
+def _chosen_attempt(attempts: list[Launch]) -> Launch:
+    """The last attempt of a round; if it worked, the last one that was not noisy."""
+    quiet = [launch for launch in attempts if launch.outcome == "ok" and not launch.noisy]
+    return quiet[-1] if attempts[-1].outcome == "ok" and quiet else attempts[-1]

@@ -1,7 +1,7 @@
-"""Whether a run is fit to be published: what a reader would object to, and what to do about each.
+"""Whether a run is fit to be published: what a reader would object to, and what to do about it.
 
-A few bad rows in a large run are marked in its tables and are a warning. More than one in ten is a problem:
-then it is the machine or the method, not the row.
+A few bad rows in a large run are a warning: its tables mark them. More than one in ten is a problem, since then
+the machine or the method is the cause, not the row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,21 +9,21 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.analysis.stability import DRIFT, Evidence, can_judge_rounds, odd_round, probe_change, within_launches
+from rnnbench.analysis.stability import DRIFT, RunQuality, can_judge_rounds, odd_round, probe_change, within_launches
 from rnnbench.domain.result import clocks_changed
 from rnnbench.store import Contents
 
-LAUNCHES = 3  # fewer say too little of how processes differ
-WIDE = 0.05  # half of the interval, as a share of the time
-BUSY = 0.25  # of the processors, by the load when the run began
+LAUNCHES = 3  # fewer say too little about how processes differ
+WIDE = 0.05  # half the interval, as a share of the time
+BUSY = 0.25  # load per processor when the run began
 TOLERATED = 0.1  # share of the rows
-APART = 0.01  # between the two clocks
+APART = 0.01  # relative difference of the two clocks
 
 Level = Literal["ok", "warning", "problem"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at."""
+    """The result of one check."""
 
     about: str
     level: Level
@@ -33,18 +33,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_run(contents: Contents) -> list[Finding]:
-    """Everything that was looked at, in the order of CHECKS."""
-    evidence = Evidence(contents)
-    return [check(evidence) for check in CHECKS]
+    """The results of all checks, in the order of CHECKS."""
+    quality = RunQuality(contents)
+    return [check(quality) for check in CHECKS]
 
 
 def is_fit(findings: Iterable[Finding]) -> bool:
     return all(finding.level != "problem" for finding in findings)
 
 
-def _complete(evidence: Evidence) -> Finding:
-    lacking = [case for case in evidence.all if len(case.launches) < evidence.run.method.launches and not case.failure]
-    damaged = evidence.contents.damaged
+def _complete(quality: RunQuality) -> Finding:
+    launches = quality.run.method.launches
+    lacking = [result for result in quality.results if len(result.launches) < launches and not result.failure]
+    damaged = quality.contents.damaged
     if damaged:
         return Finding(
             about="completeness",
@@ -54,16 +55,16 @@ def _complete(evidence: Evidence) -> Finding:
         )
     return _of_rows(
         "completeness",
-        [case.case.key for case in lacking],
-        len(evidence.all),
+        [result.case.key for result in lacking],
+        len(quality.results),
         "lack launches",
-        "go on with: rnnbench run --resume RUN",
+        "resume it: rnnbench run --resume RUN",
         tolerated=0,
     )
 
 
-def _verified(evidence: Evidence) -> Finding:
-    statuses = [(case.case.key, case.status_and_reason[0]) for case in evidence.all if case.measured]
+def _verified(quality: RunQuality) -> Finding:
+    statuses = [(result.case.key, result.status_and_reason[0]) for result in quality.results if result.measured]
     return _of_rows(
         "verification",
         [key for key, status in statuses if status == "unverified"],
@@ -74,65 +75,65 @@ def _verified(evidence: Evidence) -> Finding:
     )
 
 
-def _wrong(evidence: Evidence) -> Finding:
-    statuses = [(case.case.key, case.status_and_reason[0]) for case in evidence.all]
+def _wrong(quality: RunQuality) -> Finding:
+    statuses = [(result.case.key, result.status_and_reason[0]) for result in quality.results]
     broken = [key for key, status in statuses if status in ("wrong", "failed", "timeout")]
     return _of_rows(
         "failures",
         broken,
         len(statuses),
-        "are wrong, failed or out of time",
-        "they are results and stay in the tables; where the machine was at fault: "
+        "are wrong, failed or timed out",
+        "they are results and stay in the tables; if the machine was the cause: "
         "rnnbench run --resume RUN --retry-failed",
         tolerated=1,
     )
 
 
-def _launches(evidence: Evidence) -> Finding:
-    few = [one.key for one in evidence.measured if len(one.launches) < LAUNCHES]
+def _launches(quality: RunQuality) -> Finding:
+    few = [row.key for row in quality.timed_rows if len(row.launches) < LAUNCHES]
     return _of_rows(
         "launches",
         few,
-        len(evidence.measured),
+        len(quality.timed_rows),
         f"have fewer than {LAUNCHES} launches",
-        "one process may be lucky: measure with --effort standard, or --launches 3 or more",
+        "one process may be unusually fast or slow: measure with --effort standard, or --launches 3 or more",
         tolerated=0,
     )
 
 
-def _quiet(evidence: Evidence) -> Finding:
-    noisy = [one.key for one in evidence.measured if any(launch.noisy for launch in one.launches)]
+def _quiet(quality: RunQuality) -> Finding:
+    noisy = [row.key for row in quality.timed_rows if any(launch.noisy for launch in row.launches)]
     return _of_rows(
         "busy launches",
         noisy,
-        len(evidence.measured),
-        "were timed while the machine's speed moved (marked ~)",
+        len(quality.timed_rows),
+        "were timed while the machine's speed changed (marked ~)",
         "stop other work and measure these again; standard effort repeats such launches by itself",
     )
 
 
-def _narrow(evidence: Evidence) -> Finding:
-    wide = [one for one in evidence.measured if one.half_width > WIDE]
-    widest = max((one.half_width for one in evidence.measured), default=0.0)
-    apart = sum(one.launches_differ for one in wide)
-    cause = (
-        "launches differ more than samples do: more of them, --launches 8"
-        if 2 * apart >= len(wide)
-        else "samples vary: longer sampling, --effort thorough"
+def _narrow(quality: RunQuality) -> Finding:
+    wide = [row for row in quality.timed_rows if row.half_width > WIDE]
+    widest = max((row.half_width for row in quality.timed_rows), default=0.0)
+    varying_launches = sum(row.launches_differ for row in wide)
+    advice = (
+        "launches differ more than samples do: make more of them, --launches 8"
+        if 2 * varying_launches >= len(wide)
+        else "samples vary: use longer sampling, --effort thorough"
     )
     return _of_rows(
         "intervals",
-        [one.key for one in wide],
-        len(evidence.measured),
-        f"are known no better than ±{100 * WIDE:g} % (the widest: ±{100 * widest:.1f} %)",
-        cause,
+        [row.key for row in wide],
+        len(quality.timed_rows),
+        f"have an interval wider than ±{100 * WIDE:g} % (the widest: ±{100 * widest:.1f} %)",
+        advice,
     )
 
 
-def _steady(evidence: Evidence) -> Finding:
-    found = [(one, within_launches(one.launches)) for one in evidence.measured]
-    faster = [one.key for one, verdict in found if verdict == "faster"]
-    slower = [one.key for one, verdict in found if verdict == "slower"]
+def _steady(quality: RunQuality) -> Finding:
+    verdicts = [(row.key, within_launches(row.launches)) for row in quality.timed_rows]
+    faster = [key for key, verdict in verdicts if verdict == "faster"]
+    slower = [key for key, verdict in verdicts if verdict == "slower"]
     advice = []
     if faster:
         advice.append("those that got faster were not warm yet: --effort thorough warms up longer")
@@ -141,18 +142,18 @@ def _steady(evidence: Evidence) -> Finding:
     return _of_rows(
         "drift in launches",
         faster + slower,
-        len(evidence.measured),
-        f"still changed by over {100 * DRIFT:g} % while they were sampled ({len(faster)} faster, {len(slower)} slower)",
+        len(quality.timed_rows),
+        f"changed by over {100 * DRIFT:g} % while they were sampled ({len(faster)} faster, {len(slower)} slower)",
         "; ".join(advice),
     )
 
 
-def _rounds(evidence: Evidence) -> Finding:
-    rows = [one.launches for one in evidence.measured]
+def _rounds(quality: RunQuality) -> Finding:
+    rows = [row.launches for row in quality.timed_rows]
     odd = odd_round(rows)
     if odd is None:
-        several = can_judge_rounds(rows)
-        what = "no round was faster or slower as a whole" if several else "not judged: too few rows or rounds"
+        judged = can_judge_rounds(rows)
+        what = "no round was faster or slower as a whole" if judged else "not judged: too few rows or rounds"
         return Finding(about="drift over rounds", level="ok", what=what)
     return Finding(
         about="drift over rounds",
@@ -163,65 +164,65 @@ def _rounds(evidence: Evidence) -> Finding:
     )
 
 
-def _speed(evidence: Evidence) -> Finding:
-    speed = probe_change(evidence.probes)
-    threshold = evidence.run.method.noise_threshold
+def _speed(quality: RunQuality) -> Finding:
+    speed = probe_change(quality.probes)
+    threshold = quality.run.method.noise_threshold
     if speed is None:
-        what = "not known: the fixed computation beside the launches was not timed"
+        what = "not known: the fixed computation before and after launches was not timed"
         return Finding(about="processor speed", level="warning", what=what, advice="measure with a current rnnbench")
-    longer = f"{100 * speed.spread:.0f} % longer"
-    what = f"in the slowest tenth of launches a fixed computation took {longer} than in the fastest"
+    spread = f"{100 * speed.spread:.0f} % longer"
+    what = f"a fixed computation took {spread} in the slowest tenth of the launches than in the fastest"
     if speed.spread <= threshold:
         return Finding(about="processor speed", level="ok", what=what)
     return Finding(
         about="processor speed",
         level="problem",
-        what=f"{what}, and {100 * speed.trend:+.0f} % from the first to the last third",
+        what=f"{what}, and changed by {100 * speed.trend:+.0f} % from the first to the last third",
         advice="heat, a changing clock or other work: set a fixed frequency (for example cpupower frequency-set -g "
-        "performance), give the machine air, and measure again",
+        "performance), cool the machine, and measure again",
     )
 
 
-def _gpu_clock(evidence: Evidence) -> Finding:
-    states = [state for one in evidence.measured for launch in one.launches if (state := launch.gpu_after)]
+def _gpu_clock(quality: RunQuality) -> Finding:
+    states = [state for row in quality.timed_rows for launch in row.launches if (state := launch.gpu_after)]
     if not states:
-        return Finding(about="GPU clock", level="ok", what="no row was timed on a GPU that tells its clock")
-    threshold = evidence.run.method.noise_threshold
-    moved = [one.key for one in evidence.measured if any(clocks_changed(launch, threshold) for launch in one.launches)]
+        return Finding(about="GPU clock", level="ok", what="no row was timed on a GPU that reports its clock")
+    threshold = quality.run.method.noise_threshold
+    moved = [row.key for row in quality.timed_rows if any(clocks_changed(launch, threshold) for launch in row.launches)]
     clocks = [state.sm_mhz for state in states if state.sm_mhz]
     slowed = sorted({reason for state in states for reason in state.slowed_by})
     seen = f" (it was {min(clocks):,} to {max(clocks):,} MHz)" if clocks else ""
     return _of_rows(
         "GPU clock",
         moved,
-        len(evidence.measured),
-        f"had another clock after their samples than before{seen}",
-        f"slowed by {', '.join(slowed) or 'what it did not tell'}: fix the clock (nvidia-smi -lgc) and measure again",
+        len(quality.timed_rows),
+        f"had a different GPU clock after their samples than before{seen}",
+        f"slowed by {', '.join(slowed) or 'an unknown cause'}: fix the clock (nvidia-smi -lgc) and measure again",
     )
 
 
-def _two_clocks(evidence: Evidence) -> Finding:
-    """Blocks by the device's events beside the host's clock. Single batches may differ: the wait is part of them."""
+def _two_clocks(quality: RunQuality) -> Finding:
+    """Block times by the device's events and by the host's clock, which waits after a single batch."""
     shares = {
-        one.key: max(abs(by_device / by_host - 1) for by_device, by_host in timed)
-        for one in evidence.measured
-        if (timed := [(by_device, each.seconds) for each in one.launches if (by_device := each.device_seconds)])
+        row.key: max(abs(by_device / by_host - 1) for by_device, by_host in timed)
+        for row in quality.timed_rows
+        if (timed := [(by_device, each.seconds) for each in row.launches if (by_device := each.device_seconds)])
     }
-    if not shares or evidence.run.method.timing == "latency":
+    if not shares or quality.run.method.timing == "latency":
         return Finding(about="two clocks", level="ok", what="no blocks were timed by a device's own clock")
     return _of_rows(
         "two clocks",
         [key for key, share in shares.items() if share > APART],
         len(shares),
-        f"took another time by the device's events than by the host's clock, by over {100 * APART:g} % "
-        f"(the most: {100 * max(shares.values()):.2f} %)",
-        "something waits that should not, or does not wait that should: do not trust these rows",
+        f"differ by over {100 * APART:g} % between the device's events and the host's clock "
+        f"(the largest difference: {100 * max(shares.values()):.2f} %)",
+        "the clock stopped too early, or waited for something else: do not trust these rows",
         tolerated=0,
     )
 
 
-def _load(evidence: Evidence) -> Finding:
-    machine = evidence.run.machine
+def _load(quality: RunQuality) -> Finding:
+    machine = quality.run.machine
     if machine.load is None:
         return Finding(about="other load", level="ok", what="not known on this system")
     share = machine.load / machine.cpus
@@ -231,19 +232,19 @@ def _load(evidence: Evidence) -> Finding:
     return Finding(about="other load", level=level, what=what, advice=advice)
 
 
-def _source(evidence: Evidence) -> Finding:
-    tool = evidence.run.tool
+def _source(quality: RunQuality) -> Finding:
+    tool = quality.run.tool
     if tool.revision.endswith("+"):
         return Finding(
             about="source",
             level="warning",
-            what=f"made by a checkout with changed files ({tool.version} {tool.revision})",
+            what=f"measured with a checkout that has uncommitted changes ({tool.version} {tool.revision})",
             advice="commit first: others should be able to get the same code",
         )
     return Finding(about="source", level="ok", what=f"rnnbench {tool.version} {tool.revision}".rstrip())
 
 
-CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
+CHECKS: tuple[Callable[[RunQuality], Finding], ...] = (
     _complete,
     _verified,
     _wrong,
@@ -263,7 +264,7 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
 def _of_rows(
     about: str, bad: Sequence[str], total: int, what: str, advice: str, *, tolerated: float = TOLERATED
 ) -> Finding:
-    """A finding about some rows: how bad depends on how many they are."""
+    """A finding about some of the rows. Its level depends on how many they are."""
     level: Level = "ok" if not bad else "warning" if len(bad) <= tolerated * total else "problem"
     text = f"{len(bad)} of {total} rows {what}"
     return Finding(about=about, level=level, what=text, advice=advice if bad else "", rows=tuple(bad))

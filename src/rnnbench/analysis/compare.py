@@ -1,4 +1,8 @@
-"""Two runs side by side: for each case both have, how many times as long it takes in B as in A."""
+"""Two runs side by side: for each case that both have, how many times as long it takes in B as in A.
+
+Cases are matched first, then everything else that differs between the runs is listed (`differences`), and a ratio with
+its interval and verdict is given only where nothing that matters differs.
+"""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -21,104 +25,6 @@ from rnnbench.stats.launch_means import (
 )
 from rnnbench.store import Contents
 
-KnownCase = CaseResult | LeftOut
-_Key = tuple[str, ...]
-
-
-class Pairs(msgspec.Struct, frozen=True):
-    """Pairs in the order of run A, and the cases that have none."""
-
-    both: list[tuple[KnownCase, KnownCase]]
-    only_a: list[Case]
-    only_b: list[Case]
-
-
-def choose_environment(contents: Contents, environment: str) -> Contents:
-    """The run as if it had been made in that environment alone: how two versions of one run are compared."""
-    known = {case.environment for case in contents.run.cases}
-    if environment not in known:
-        raise UserError(f"the run has no environment '{environment}'", f"it has: {', '.join(sorted(known))}")
-    run = contents.run
-    kept = msgspec.structs.replace(
-        run,
-        cases=tuple(case for case in run.cases if case.environment == environment),
-        left_out=tuple(left for left in run.left_out if left.case.environment == environment),
-    )
-    return msgspec.structs.replace(contents, run=kept)
-
-
-def match_cases(a: Contents, b: Contents) -> Pairs:
-    """By environment where its name is the same; else one with one, as when a framework was updated."""
-    ours, theirs = _entries(a), _entries(b)
-    both: list[tuple[KnownCase, KnownCase]] = []
-    only_a: list[Case] = []
-    for key, mine in ours.items():
-        other = theirs.get(key, {})
-        pairs = [(name, name) for name in mine if name in other]
-        left, right = [name for name in mine if name not in other], [name for name in other if name not in mine]
-        if len(left) == len(right) == 1:
-            pairs.append((left[0], right[0]))
-            left = []
-        for first, second in pairs:
-            one, another = mine[first], other.pop(second)
-            if isinstance(one, CaseResult) or isinstance(another, CaseResult):
-                both.append((one, another))
-        only_a += [mine[name].case for name in left if isinstance(mine[name], CaseResult)]
-    only_b = [entry.case for entries in theirs.values() for entry in entries.values() if isinstance(entry, CaseResult)]
-    return Pairs(both, only_a, only_b)
-
-
-def _entries(contents: Contents) -> dict[_Key, dict[str, KnownCase]]:
-    found: dict[_Key, dict[str, KnownCase]] = {}
-    for entry in _all(contents):
-        case = entry.case
-        found.setdefault((*case.group, case.system), {})[case.environment] = entry
-    return found
-
-
-def _all(contents: Contents) -> Iterator[KnownCase]:
-    yield from find_case_results(contents)
-    yield from contents.run.left_out
-
-
-class ComparedCase(NamedTuple):
-    """A case in one of the runs, as far as comparing needs it."""
-
-    case: Case
-    status: Status
-    unusable: str  # why it has no time that could be compared; empty when it has
-    launches: tuple[Launch, ...]
-    times: list[tuple[int, float]]  # batches and seconds of each launch
-    noisy: bool
-
-    @property
-    def wall_s(self) -> float | None:
-        if not self.times:
-            return None
-        return sum(seconds for _, seconds in self.times) / sum(batches for batches, _ in self.times)
-
-    def samples(self) -> list[float]:
-        """Seconds a batch in every block of the first launch."""
-        return [sample.seconds / sample.batches for sample in self.launches[0].samples]
-
-
-def make_compared_case(entry: KnownCase, name: str) -> ComparedCase:
-    if isinstance(entry, LeftOut):
-        return ComparedCase(entry.case, "unsupported", f"unsupported in {name}: {entry.reason}", (), [], False)
-    status, reason = entry.status_and_reason
-    if not entry.measured:
-        why = f"{status} in {name}: {reason}" if entry.launches else f"{reason} in {name}"
-        return ComparedCase(entry.case, status, why, (), [], False)
-    return ComparedCase(
-        case=entry.case,
-        status=status,
-        unusable=f"wrong in {name}: {reason}" if status == "wrong" else "",
-        launches=entry.launches,
-        times=[(launch.batches, launch.seconds) for launch in entry.launches],
-        noisy=any(launch.noisy for launch in entry.launches),
-    )
-
-
 #: Two runs of one program differ by about as much for reasons that no launch within a run can show.
 THRESHOLD = 0.01
 ComparisonVerdict = Literal["faster", "slower", "no difference seen", "not comparable"]
@@ -139,7 +45,7 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     status_b: Status
     verdict: ComparisonVerdict
     reason: str = ""  # why it is not comparable
-    differing: tuple[DifferenceKind, ...] = ()  # what stops a verdict
+    differing: tuple[DifferenceKind, ...] = ()  # the kinds of differences that make it not comparable
     a_s: float | None = None
     b_s: float | None = None
     ratio: float | None = None
@@ -147,7 +53,7 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     ratio_high: float | None = None
     launches_a: int = 0
     launches_b: int = 0
-    noisy: bool = False  # the machine was busy during some launch that stands
+    noisy: bool = False  # the machine was busy during some launch that is used
     broken: bool = False  # it worked in A, but fails or is wrong in B
 
     @property
@@ -164,13 +70,13 @@ class Mean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """All cases, and what they say together."""
+    """All cases, and what they show together."""
 
     threshold: float
     across: tuple[DifferenceKind, ...]
     cases: tuple[CaseComparison, ...]
     geometric_mean: Mean | None  # of all comparable cases
-    crossed: tuple[str, ...]  # differences gone across because that was asked for
+    crossed: tuple[str, ...]  # differences that were ignored on request
     stopping: tuple[str, ...]  # differences that make cases not comparable
     notes: tuple[str, ...]
     only_in_a: tuple[Case, ...]
@@ -180,37 +86,69 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
         return sum(case.verdict == verdict for case in self.cases)
 
 
+KnownCase = CaseResult | LeftOut
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """Pairs in the order of run A, and the cases that have none."""
+
+    both: list[tuple[KnownCase, KnownCase]]
+    only_a: list[Case]
+    only_b: list[Case]
+
+
+class ComparedCase(NamedTuple):
+    """A case in one of the runs, as far as a comparison needs it."""
+
+    case: Case
+    status: Status
+    unusable: str  # why its time cannot be compared; empty when it can
+    launches: tuple[Launch, ...]
+    times: list[tuple[int, float]]  # batches and seconds of each launch
+    noisy: bool
+
+    @property
+    def wall_s(self) -> float | None:
+        if not self.times:
+            return None
+        return sum(seconds for _, seconds in self.times) / sum(batches for batches, _ in self.times)
+
+    def samples(self) -> list[float]:
+        """Seconds per batch in every block of the first launch."""
+        return [sample.seconds / sample.batches for sample in self.launches[0].samples]
+
+
 def compare_runs(
     a: Contents, b: Contents, *, across: Collection[DifferenceKind] = (), threshold: float = THRESHOLD
 ) -> RunComparison:
-    """Verdicts for every case that is in both runs, B beside A."""
-    pairs = match_cases(a, b)
+    """Every case that is in both runs. `across` names the kinds of differences to ignore."""
+    pairs = _match_cases(a, b)
     differences = Differences(a.run, b.run)
-    seen: dict[Difference, None] = {}
+    all_differences: dict[Difference, None] = {}
     sides: list[tuple[ComparedCase, ComparedCase]] = []
-    stops: list[tuple[DifferenceKind, ...]] = []
+    stopping: list[tuple[DifferenceKind, ...]] = []
     for first, second in pairs.both:
-        found = differences.between(first.case, second.case)
-        seen |= dict.fromkeys(found)
-        sides.append((make_compared_case(first, "A"), make_compared_case(second, "B")))
-        stops.append(tuple(dict.fromkeys(one.kind for one in found if one.kind not in across)))
+        between = differences.between(first.case, second.case)
+        all_differences |= dict.fromkeys(between)
+        sides.append((_compared_case(first, "A"), _compared_case(second, "B")))
+        stopping.append(tuple(dict.fromkeys(each.kind for each in between if each.kind not in across)))
     reasons = [
         first.unusable or second.unusable or (f"{' and '.join(kinds)} differ" if kinds else "")
-        for (first, second), kinds in zip(sides, stops, strict=True)
+        for (first, second), kinds in zip(sides, stopping, strict=True)
     ]
-    able = [pair for pair, reason in zip(sides, reasons, strict=True) if not reason]
-    levels = [(launch_mean(first.times), launch_mean(second.times)) for first, second in able]
-    intervals = iter(_intervals(able, levels, (a.run.method.noise_threshold, b.run.method.noise_threshold)))
+    comparable = [pair for pair, reason in zip(sides, reasons, strict=True) if not reason]
+    means = [(launch_mean(first.times), launch_mean(second.times)) for first, second in comparable]
+    intervals = iter(_intervals(comparable, means, (a.run.method.noise_threshold, b.run.method.noise_threshold)))
     return RunComparison(
         threshold=threshold,
         across=tuple(across),
         cases=tuple(
-            _compared(*pair, reason, kinds, None if reason else next(intervals), threshold)
-            for pair, reason, kinds in zip(sides, reasons, stops, strict=True)
+            _case_comparison(*pair, reason, kinds, None if reason else next(intervals), threshold)
+            for pair, reason, kinds in zip(sides, reasons, stopping, strict=True)
         ),
-        geometric_mean=_mean(able, levels),
-        crossed=tuple(str(one) for one in seen if one.kind in across),
-        stopping=tuple(str(one) for one in seen if one.kind not in across),
+        geometric_mean=_geometric_mean(comparable, means),
+        crossed=tuple(str(each) for each in all_differences if each.kind in across),
+        stopping=tuple(str(each) for each in all_differences if each.kind not in across),
         notes=tuple(differences.notes()),
         only_in_a=tuple(pairs.only_a),
         only_in_b=tuple(pairs.only_b),
@@ -218,7 +156,7 @@ def compare_runs(
 
 
 def failures(comparison: RunComparison, above: float) -> list[str]:
-    """Why a regression test should fail: what is surely slower by more than that, what broke, or nothing compared."""
+    """Why a regression test should fail: cases surely slower by more than `above`, broken cases, or none comparable."""
     slower = [
         f"{_name(case)}: slower by more than {100 * above:g} % [{case.ratio_low:.3f}×, {case.ratio_high:.3f}×]"
         for case in comparison.cases
@@ -233,43 +171,104 @@ def _name(case: CaseComparison) -> str:
     return f"{case.system} {case.workload} {case.phase} {case.device} {case.precision}"
 
 
-def _intervals(
-    able: Sequence[tuple[ComparedCase, ComparedCase]],
-    levels: Sequence[tuple[LaunchMean, LaunchMean]],
-    allowances: tuple[float, float],
-) -> Iterator[Interval]:
-    """Of every ratio, by its launches, or where each side has but one by the samples of those."""
-    for pair, (base, other), found in zip(able, levels, ratio_intervals(levels), strict=True):
-        yield found or single_launch_interval(
-            other.log_wall - base.log_wall, pair[0].samples(), pair[1].samples(), allowances
-        )
+def choose_environment(contents: Contents, environment: str) -> Contents:
+    """The run reduced to one environment, so that two versions within one run can be compared."""
+    known = {case.environment for case in contents.run.cases}
+    if environment not in known:
+        raise UserError(f"the run has no environment '{environment}'", f"it has: {', '.join(sorted(known))}")
+    run = contents.run
+    kept = msgspec.structs.replace(
+        run,
+        cases=tuple(case for case in run.cases if case.environment == environment),
+        left_out=tuple(left for left in run.left_out if left.case.environment == environment),
+    )
+    return msgspec.structs.replace(contents, run=kept)
 
 
-def _mean(
-    able: Sequence[tuple[ComparedCase, ComparedCase]], levels: Sequence[tuple[LaunchMean, LaunchMean]]
-) -> Mean | None:
-    """The geometric mean of the ratios; its interval from how the rounds of each run differ as a whole."""
-    if not able:
-        return None
-    means = []
-    for index in (0, 1):
-        by_round = [
-            {
-                launch.round: math.log(seconds / batches)
-                for launch, (batches, seconds) in zip(pair[index].launches, pair[index].times, strict=True)
-            }
-            for pair in able
-        ]
-        means.append(mean_over_cases([pair[index] for pair in levels], by_round))
-    (mean,) = ratio_intervals([(means[0], means[1])])
-    return Mean(
-        ratio=math.exp(means[1].log_wall - means[0].log_wall),
-        low=mean.low if mean else None,
-        high=mean.high if mean else None,
+def _match_cases(a: Contents, b: Contents) -> Pairs:
+    """Environments of the same name are paired. If one is left over on each side, as after an update, so are those."""
+    ours, theirs = _by_environment(a), _by_environment(b)
+    both: list[tuple[KnownCase, KnownCase]] = []
+    only_a: list[Case] = []
+    for key, in_a in ours.items():
+        in_b = theirs.get(key, {})
+        names = [(name, name) for name in in_a if name in in_b]
+        left, right = [name for name in in_a if name not in in_b], [name for name in in_b if name not in in_a]
+        if len(left) == len(right) == 1:
+            names.append((left[0], right[0]))
+            left = []
+        for name_a, name_b in names:
+            first, second = in_a[name_a], in_b.pop(name_b)
+            if isinstance(first, CaseResult) or isinstance(second, CaseResult):
+                both.append((first, second))
+        only_a += [in_a[name].case for name in left if isinstance(in_a[name], CaseResult)]
+    only_b = [known.case for cases in theirs.values() for known in cases.values() if isinstance(known, CaseResult)]
+    return Pairs(both, only_a, only_b)
+
+
+def _by_environment(contents: Contents) -> dict[tuple[str, ...], dict[str, KnownCase]]:
+    """(group, system) -> environment -> case, those that were left out included."""
+    cases: dict[tuple[str, ...], dict[str, KnownCase]] = {}
+    everything: list[KnownCase] = [*find_case_results(contents), *contents.run.left_out]
+    for known in everything:
+        cases.setdefault((*known.case.group, known.case.system), {})[known.case.environment] = known
+    return cases
+
+
+def _compared_case(known: KnownCase, run: str) -> ComparedCase:
+    if isinstance(known, LeftOut):
+        return ComparedCase(known.case, "unsupported", f"unsupported in {run}: {known.reason}", (), [], False)
+    status, reason = known.status_and_reason
+    if not known.measured:
+        why = f"{status} in {run}: {reason}" if known.launches else f"{reason} in {run}"
+        return ComparedCase(known.case, status, why, (), [], False)
+    return ComparedCase(
+        case=known.case,
+        status=status,
+        unusable=f"wrong in {run}: {reason}" if status == "wrong" else "",
+        launches=known.launches,
+        times=[(launch.batches, launch.seconds) for launch in known.launches],
+        noisy=any(launch.noisy for launch in known.launches),
     )
 
 
-def _compared(
+def _intervals(
+    comparable: Sequence[tuple[ComparedCase, ComparedCase]],
+    means: Sequence[tuple[LaunchMean, LaunchMean]],
+    allowances: tuple[float, float],
+) -> Iterator[Interval]:
+    """Of every ratio, from the launches, or from the samples where each side has a single launch."""
+    for (first, second), (mean_a, mean_b), interval in zip(comparable, means, ratio_intervals(means), strict=True):
+        yield interval or single_launch_interval(
+            mean_b.log_wall - mean_a.log_wall, first.samples(), second.samples(), allowances
+        )
+
+
+def _geometric_mean(
+    comparable: Sequence[tuple[ComparedCase, ComparedCase]], means: Sequence[tuple[LaunchMean, LaunchMean]]
+) -> Mean | None:
+    """Of all ratios; its interval comes from how the rounds of each run differ as a whole."""
+    if not comparable:
+        return None
+    of_runs = []
+    for side in (0, 1):
+        by_round = [
+            {
+                launch.round: math.log(seconds / batches)
+                for launch, (batches, seconds) in zip(pair[side].launches, pair[side].times, strict=True)
+            }
+            for pair in comparable
+        ]
+        of_runs.append(mean_over_cases([pair[side] for pair in means], by_round))
+    (interval,) = ratio_intervals([(of_runs[0], of_runs[1])])
+    return Mean(
+        ratio=math.exp(of_runs[1].log_wall - of_runs[0].log_wall),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+    )
+
+
+def _case_comparison(
     a: ComparedCase,
     b: ComparedCase,
     reason: str,

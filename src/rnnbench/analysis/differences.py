@@ -1,10 +1,10 @@
-"""What else than the time differs between two runs of a case: what stops a verdict, and what is only noted.
+"""What differs between two runs besides the times: what makes cases not comparable, and what is only noted.
 
-A ratio says something about one thing only when everything else is the same. What may differ because it
-is the very thing compared (a framework's version, a machine) has to be said.
+A ratio says something about one thing only when everything else is the same. A user who compares versions or
+machines has to name that kind of difference.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -15,16 +15,16 @@ from rnnbench.domain.run import Machine, Run
 
 DifferenceKind = Literal["workload", "method", "machine", "environment", "source"]
 
-#: What a comparison may go across, when asked to. Two workloads are never compared.
+#: The kinds of differences that a comparison ignores on request. Two workloads are never compared.
 CROSSABLE: dict[DifferenceKind, str] = {
-    "environment": "versions of the framework, of Python, of anything installed beside them",
+    "environment": "versions of the framework, of Python, of any other package",
     "source": "the code of the worker or of the framework's folder",
     "machine": "processor or GPU",
     "method": "protocol, timing, threads, flushing of denormals",
 }
 
 _METHOD = ("protocol", "timing", "threads", "flush_denormals")
-_SHOWN = 4  # of the distributions that differ
+_MOST_PACKAGES = 4  # that are named; the others are counted
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Differences:
-    """Between run A and run B; asked for thousands of cases, it looks at each thing once."""
+    """Between run A and run B. Results are cached, since a run may have thousands of cases."""
 
     def __init__(self, a: Run, b: Run) -> None:
         self._a, self._b = a, b
@@ -47,7 +47,7 @@ class Differences:
         self._method = tuple(_named("method", _changes(a.method, b.method, _METHOD)))
 
     def between(self, a: Case, b: Case) -> tuple[Difference, ...]:
-        """Of one case, which may be in two environments."""
+        """The differences that concern one case, which may be in two environments."""
         return (
             *self._workload(a.workload),
             *self._method,
@@ -57,7 +57,7 @@ class Differences:
         )
 
     def notes(self) -> list[str]:
-        """What is worth knowing but stops nothing."""
+        """Differences that are worth knowing but do not prevent a comparison."""
         a, b = self._a, self._b
         machine = _changes(a.machine, b.machine, ("system", "kernel"))
         drivers = [", ".join(sorted({gpu.driver for gpu in run.machine.gpus})) for run in (a, b)]
@@ -73,49 +73,49 @@ class Differences:
     def _find_workload(self, name: str) -> tuple[Difference, ...]:
         a, b = self._a.workloads[name], self._b.workloads[name]
         fields = [field for field in a.__struct_fields__ if field not in ("name", "origin")]
-        found = list(_changes(a, b, fields))
+        changes = list(_changes(a, b, fields))
         if a.vocabulary and bool(self._a.data) != bool(self._b.data):
-            words = ["the Penn Treebank" if run.data else "made-up ids" for run in (self._a, self._b)]
-            found.append(f"text {words[0]} → {words[1]}")
-        return tuple(_named("workload", found))
+            texts = ["the Penn Treebank" if run.data else "random ids" for run in (self._a, self._b)]
+            changes.append(f"text {texts[0]} → {texts[1]}")
+        return tuple(_named("workload", changes))
 
     def _find_machine(self, device: str) -> tuple[Difference, ...]:
         a, b = self._a.machine, self._b.machine
-        found = list(_changes(a, b, ("cpu", "cpus", "cores", "caches")))
+        changes = list(_changes(a, b, ("cpu", "cpus", "cores", "caches")))
         if device == "cuda" and _gpus(a) != _gpus(b):
-            found.append(f"GPU {_gpus(a)} → {_gpus(b)}")
-        return tuple(_named("machine", found))
+            changes.append(f"GPU {_gpus(a)} → {_gpus(b)}")
+        return tuple(_named("machine", changes))
 
     def _find_environment(self, first: str, second: str) -> tuple[Difference, ...]:
-        """By what is installed, not by where: the same versions on another machine are the same environment."""
+        """Only what is installed counts: the same versions on another machine are the same environment."""
         a, b = self._a.environments[first], self._b.environments[second]
         versions = a.version, b.version
-        found = list(_changes(a, b, ("python_version",)))
-        if versions[0] != versions[1]:  # the framework itself goes first
-            found.insert(0, f"{a.framework} {versions[0]} → {versions[1]}")
-        changed: list[str] = []
+        changes = list(_changes(a, b, ("python_version",)))
+        if versions[0] != versions[1]:  # the framework itself comes first
+            changes.insert(0, f"{a.framework} {versions[0]} → {versions[1]}")
+        packages: list[str] = []
         for name in sorted(set(a.distributions) | set(b.distributions)):
             before, after = a.distributions.get(name, "absent"), b.distributions.get(name, "absent")
-            if before != after and (before, after) != versions:  # the framework's own package is told already
-                changed.append(f"{name} {before} → {after}")
-        found += changed[:_SHOWN]
-        if len(changed) > _SHOWN:
-            found.append(f"{len(changed) - _SHOWN} more distributions")
-        return tuple(_named("environment", found))
+            if before != after and (before, after) != versions:  # the framework's own package is listed already
+                packages.append(f"{name} {before} → {after}")
+        changes += packages[:_MOST_PACKAGES]
+        if len(packages) > _MOST_PACKAGES:
+            changes.append(f"{len(packages) - _MOST_PACKAGES} more packages")
+        return tuple(_named("environment", changes))
 
     def _find_source(self, framework: str, system: str) -> tuple[Difference, ...]:
         a, b = self._a.tool, self._b.tool
         hashes = a.sources.get(framework), b.sources.get(framework)
-        if None in hashes:  # a run from before frameworks had their own
+        if None in hashes:  # an old run, which has one hash for all frameworks
             hashes = a.worker, b.worker
-        found = list(_changes(self._a.systems[system], self._b.systems[system], ("biases",)))
+        changes = list(_changes(self._a.systems[system], self._b.systems[system], ("biases",)))
         if hashes[0] != hashes[1]:
-            found.append(f"code {hashes[0] or 'unknown'} → {hashes[1] or 'unknown'}")
-        return tuple(_named("source", found))
+            changes.append(f"code {hashes[0] or 'unknown'} → {hashes[1] or 'unknown'}")
+        return tuple(_named("source", changes))
 
 
-def _named(kind: DifferenceKind, found: list[str] | Iterator[str]) -> Iterator[Difference]:
-    return (Difference(kind, what) for what in found)
+def _named(kind: DifferenceKind, changes: Iterable[str]) -> Iterator[Difference]:
+    return (Difference(kind, what) for what in changes)
 
 
 def _changes(a: msgspec.Struct, b: msgspec.Struct, fields: list[str] | tuple[str, ...]) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The gap: what the fine-grained program costs as it stands, and how much of that each execution wins back."""
+"""The best row of a group, the gap between fine-grained eager and it, and when compiling pays.
+
+The gap is the price of flexibility. Each execution of the fine-grained program wins back a share of it.
+"""
 
 from collections.abc import Sequence
 
@@ -25,18 +28,18 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     eager: RowId
     best: RowId
     times: Interval
-    seen: bool  # whether the two are told apart at all; where not, there is nothing to recover
+    seen: bool  # whether a difference is seen at all; where not, there is nothing to recover
     recovered: tuple[Recovered, ...]
 
 
 def find_gaps(rows: Sequence[MeasuredRow]) -> tuple[Gap, ...]:
-    """Of one group: one for each framework and environment that has the fine-grained program."""
-    verified = [one for one in rows if is_verified(one.row)]
-    best = next((one for one in verified if one.row.best), None)
+    """Of one group: one gap for each framework and environment that has the fine-grained program."""
+    verified = [measured for measured in rows if is_verified(measured.row)]
+    best = next((measured for measured in verified if measured.row.best), None)
     if best is None:
         return ()
-    fine = [one for one in verified if one.row.granularity == "fine"]
-    return tuple(_gap(one, best, fine) for one in fine if one.row.execution == "eager")
+    fine = [measured for measured in verified if measured.row.granularity == "fine"]
+    return tuple(_gap(measured, best, fine) for measured in fine if measured.row.execution == "eager")
 
 
 def _gap(eager: MeasuredRow, best: MeasuredRow, fine: Sequence[MeasuredRow]) -> Gap:
@@ -48,35 +51,33 @@ def _gap(eager: MeasuredRow, best: MeasuredRow, fine: Sequence[MeasuredRow]) -> 
         times=times,
         seen=seen,
         recovered=tuple(
-            _recovered(one, eager, best, seen) for one in fine if one is not eager and _program(one) == _program(eager)
+            _recovered(other, eager, best, seen)
+            for other in fine
+            if other is not eager and _program(other) == _program(eager)
         ),
     )
 
 
-def _program(one: MeasuredRow) -> tuple[str, str]:
-    return one.row.framework, one.row.environment
-
-
-def _recovered(one: MeasuredRow, eager: MeasuredRow, best: MeasuredRow, seen: bool) -> Recovered:
-    against = over(one, eager)
+def _recovered(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow, seen: bool) -> Recovered:
+    against_eager = over(other, eager)
     return Recovered(
-        row=row_id(one.row),
-        against_eager=against,
-        verdict=difference_verdict(against),
-        share=_share(one, eager, best) if seen else None,
+        row=row_id(other.row),
+        against_eager=against_eager,
+        verdict=difference_verdict(against_eager),
+        share=_share(other, eager, best) if seen else None,
     )
 
 
-def _share(one: MeasuredRow, eager: MeasuredRow, best: MeasuredRow) -> Interval:
-    if one is best:
+def _share(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow) -> Interval:
+    if other is best:
         return Interval(1.0, 1.0, 1.0)
-    assert one.draws is not None
+    assert other.draws is not None
     assert eager.draws is not None
     assert best.draws is not None
-    mine, slow, fast = independent_draws(one.draws, eager.draws, best.draws)
-    is_gap = slow > fast  # in a few replicates there may be none, and no share of it
-    closed = np.log(slow / mine)[is_gap] / np.log(slow / fast)[is_gap]
-    estimate = np.log(eager.wall.estimate / one.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
+    times, slow, fast = independent_draws(other.draws, eager.draws, best.draws)
+    has_gap = slow > fast  # a few replicates may have no gap, so no share of it either
+    closed = np.log(slow / times)[has_gap] / np.log(slow / fast)[has_gap]
+    estimate = np.log(eager.wall.estimate / other.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
     return interval(float(estimate), closed)
 
 
@@ -85,83 +86,83 @@ class Best(msgspec.Struct, frozen=True, kw_only=True):
 
     row: RowId
     wall_s: Interval
-    others: int  # verified rows beside it
-    level: tuple[RowId, ...]  # those among them from which no difference is seen, fastest first
+    others: int  # how many other verified rows there are
+    level: tuple[RowId, ...]  # those of them from which no difference is seen, fastest first
     next: RowId | None = None  # the fastest that is seen to be slower
-    next_ratio: Interval | None = None  # its time over the best's
+    next_ratio: Interval | None = None  # its time over the best row's
     compile_s: float | None = None
     memory_bytes: int | None = None
-    least_memory: RowId | None = None  # the verified row that needs least, where that is another one
+    least_memory: RowId | None = None  # the verified row that needs the least, if it is another one
     least_memory_bytes: int | None = None
 
 
 def find_best(rows: Sequence[MeasuredRow]) -> Best | None:
     """Of one group; None where no row is verified."""
-    verified = sorted((one for one in rows if is_verified(one.row)), key=lambda one: one.wall.estimate)
-    best = next((one for one in verified if one.row.best), None)
+    verified = sorted((each for each in rows if is_verified(each.row)), key=lambda each: each.wall.estimate)
+    best = next((each for each in verified if each.row.best), None)
     if best is None:
         return None
-    others = [one for one in verified if one is not best]
-    against = [over(one, best) for one in others]
-    slower = [index for index, times in enumerate(against) if difference_verdict(times) == "slower"]
-    lean = min(verified, key=lambda one: memory_of(one.row) or float("inf"))
+    others = [each for each in verified if each is not best]
+    ratios = [over(each, best) for each in others]
+    slower = [index for index, ratio in enumerate(ratios) if difference_verdict(ratio) == "slower"]
+    leanest = min(verified, key=lambda each: memory_of(each.row) or float("inf"))
     return Best(
         row=row_id(best.row),
         wall_s=best.wall,
         others=len(others),
-        level=tuple(row_id(one.row) for index, one in enumerate(others) if index not in slower),
+        level=tuple(row_id(each.row) for index, each in enumerate(others) if index not in slower),
         next=row_id(others[slower[0]].row) if slower else None,
-        next_ratio=against[slower[0]] if slower else None,
+        next_ratio=ratios[slower[0]] if slower else None,
         compile_s=best.row.compile_s,
         memory_bytes=memory_of(best.row),
-        least_memory=row_id(lean.row) if lean is not best else None,
-        least_memory_bytes=memory_of(lean.row) if lean is not best else None,
+        least_memory=row_id(leanest.row) if leanest is not best else None,
+        least_memory_bytes=memory_of(leanest.row) if leanest is not best else None,
     )
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
-    """`batches` is None where it never pays: the row is slower, or not seen to be faster."""
+    """When a row has made up for its compile time, against the same program run eagerly."""
 
     row: RowId
     eager: RowId
     against_eager: Interval  # its time over the eager row's
     verdict: SpeedVerdict
-    cost_s: float  # compile time beyond the eager row's own start
-    batches: Interval | None
+    cost_s: float  # compile time less the eager row's own
+    batches: Interval | None  # None: it never pays, as the row is slower or not seen to be faster
 
 
 def find_break_evens(rows: Sequence[MeasuredRow]) -> tuple[BreakEven, ...]:
-    """Of one group: for every verified row whose framework runs the same granularity eagerly as well."""
-    verified = [one for one in rows if is_verified(one.row)]
-    eager = {_same_program(one): one for one in verified if one.row.execution == "eager"}
+    """Of one group: for every verified row whose framework also runs the same granularity eagerly."""
+    verified = [measured for measured in rows if is_verified(measured.row)]
+    eager = {_program(measured): measured for measured in verified if measured.row.execution == "eager"}
     return tuple(
-        _break_even(one, eager[_same_program(one)])
-        for one in verified
-        if one.row.execution != "eager" and _same_program(one) in eager
+        _break_even(measured, eager[_program(measured)])
+        for measured in verified
+        if measured.row.execution != "eager" and _program(measured) in eager
     )
 
 
-def _same_program(one: MeasuredRow) -> tuple[str, str, str]:
-    return one.row.framework, one.row.granularity, one.row.environment
+def _program(measured: MeasuredRow) -> tuple[str, str, str]:
+    return measured.row.framework, measured.row.granularity, measured.row.environment
 
 
-def _break_even(one: MeasuredRow, eager: MeasuredRow) -> BreakEven:
-    assert one.draws is not None
+def _break_even(compiled: MeasuredRow, eager: MeasuredRow) -> BreakEven:
+    assert compiled.draws is not None
     assert eager.draws is not None
-    against = over(one, eager)
-    verdict = difference_verdict(against)
-    cost = max(0.0, (one.row.compile_s or 0.0) - (eager.row.compile_s or 0.0))
+    against_eager = over(compiled, eager)
+    verdict = difference_verdict(against_eager)
+    cost = max(0.0, (compiled.row.compile_s or 0.0) - (eager.row.compile_s or 0.0))
     batches = None
     if verdict == "faster":
-        mine, theirs = independent_draws(one.draws, eager.draws)
-        saved = theirs - mine
+        times, eager_times = independent_draws(compiled.draws, eager.draws)
+        saved = eager_times - times
         # A few replicates may save nothing.
         draws = np.divide(cost, saved, out=np.full_like(saved, np.inf), where=saved > 0)
-        batches = interval(cost / (eager.wall.estimate - one.wall.estimate), draws)
+        batches = interval(cost / (eager.wall.estimate - compiled.wall.estimate), draws)
     return BreakEven(
-        row=row_id(one.row),
+        row=row_id(compiled.row),
         eager=row_id(eager.row),
-        against_eager=against,
+        against_eager=against_eager,
         verdict=verdict,
         cost_s=cost,
         batches=batches,

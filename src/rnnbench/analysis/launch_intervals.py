@@ -1,9 +1,9 @@
-"""Replicates for whoever draws a conclusion: not surer of themselves than a few launches allow.
+"""Replicates for conclusions, from launches and Student's t, because the bootstrap of a few launches undercovers.
 
-The tables' bootstrap of three launches knows three values, and its intervals hold the truth three times
-in four. What is said in words rests on the intervals that `rnnbench compare` has: launches are draws from
-a normal law on the log scale, their variance moderated by the other rows of the run, the law of the mean
-Student's. A row of one launch knows nothing of how launches differ: it may be off by an allowance, either way.
+The tables' bootstrap of three launches has three values, and its 95 % intervals cover the truth about three times
+in four. Sentences therefore rest on the same intervals as `rnnbench compare`: the log means of the launches are
+independent draws from a normal distribution, with a variance moderated by the other rows of the run. A single
+launch says nothing about how launches differ, so such a row may be off by an allowance in either direction.
 """
 
 import math
@@ -18,44 +18,44 @@ from rnnbench.stats.launch_means import launch_mean, moderate
 
 
 def with_launch_intervals(rows: Sequence[MeasuredRow], allowance: float) -> list[MeasuredRow]:
-    """The rows of one run with such replicates in place of the bootstrap's."""
-    several = [index for index, one in enumerate(rows) if len(one.series) > 1]
-    levels = [
+    """The rows of one run with these replicates in place of the bootstrap's."""
+    several = [index for index, row in enumerate(rows) if len(row.series) > 1]
+    means = [
         launch_mean([(series.batches.sum(), series.seconds.sum()) for series in rows[index].series])
         for index in several
     ]
-    freedoms = np.array([float(one.freedom) for one in levels])
-    variances, freedoms = moderate(np.array([one.squares for one in levels]) / freedoms, freedoms)
+    freedoms = np.array([float(mean.freedom) for mean in means])
+    variances, freedoms = moderate(np.array([mean.squares for mean in means]) / freedoms, freedoms)
     errors = {
-        index: (math.sqrt(variance * one.share), float(freedom))
-        for index, one, variance, freedom in zip(several, levels, variances, freedoms, strict=True)
+        index: (math.sqrt(variance * mean.share), float(freedom))
+        for index, mean, variance, freedom in zip(several, means, variances, freedoms, strict=True)
     }
     return [
-        one
-        if one.draws is None
-        else msgspec.structs.replace(one, draws=_draw(one, index, errors.get(index), allowance))
-        for index, one in enumerate(rows)
+        row
+        if row.draws is None
+        else msgspec.structs.replace(row, draws=_draw(row, index, errors.get(index), allowance))
+        for index, row in enumerate(rows)
     ]
 
 
-def _draw(one: MeasuredRow, index: int, error: tuple[float, float] | None, allowance: float) -> Floats:
-    """Each row has random numbers of its own, always the same ones."""
+def _draw(row: MeasuredRow, index: int, error: tuple[float, float] | None, allowance: float) -> Floats:
+    """The row's index is the random seed: rows are independent, and the same run gives the same replicates."""
     generator = np.random.default_rng((index, 3))
     if error is not None:
         scale, freedom = error
         logs = scale * generator.standard_t(freedom, REPLICATES)
     else:
-        # Both ends of the allowance, not a law within it: a quotient's interval then is wider by all of them.
-        logs = _of_samples(one.series[0], generator) + math.log1p(allowance) * generator.choice((-1, 1), REPLICATES)
-    draws: Floats = one.wall.estimate * np.exp(logs)
+        # Only the two ends of the allowance are drawn: the interval of a ratio then widens by the full allowances.
+        logs = _sample_errors(row.series[0], generator) + math.log1p(allowance) * generator.choice((-1, 1), REPLICATES)
+    draws: Floats = row.wall.estimate * np.exp(logs)
     return draws
 
 
-def _of_samples(series: Series, generator: np.random.Generator) -> Floats:
-    """How far the mean of one launch's blocks may be off, on the log scale."""
+def _sample_errors(series: Series, generator: np.random.Generator) -> Floats:
+    """Errors of the mean of one launch's blocks, on the log scale."""
     count = len(series.seconds)
     if count < 2:
         return np.zeros(REPLICATES)
     error = float(np.log(series.seconds / series.batches).std(ddof=1)) / math.sqrt(count)
-    off: Floats = error * generator.standard_t(count - 1, REPLICATES)
-    return off
+    errors: Floats = error * generator.standard_t(count - 1, REPLICATES)
+    return errors

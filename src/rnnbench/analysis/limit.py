@@ -1,4 +1,4 @@
-"""The limit: the time a batch would take if the machine did nothing but its necessary work, at its best rate.
+"""The limit: the least time a batch can take, which is its necessary work at the machine's best rates.
 
 The rates are the machine's, not a framework's: the best matrix product and the best copy that any
 environment of the run has reached on that device in that precision.
@@ -15,7 +15,7 @@ from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):
-    """The best rates seen in a run on one device in one precision, and in whose environment."""
+    """The best rates measured in a run on one device in one precision, and the environments that reached them."""
 
     run: int
     device: str
@@ -24,11 +24,11 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True):
     flops_environment: str
     bytes_per_s: float
     bytes_environment: str
-    noisy: bool  # one of the two was measured while the machine was busy
+    noisy: bool  # the machine was busy while one of the two was measured
 
 
 class LeastTime(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload's necessary work, and how long the machine needs for it at least."""
+    """A workload's necessary work, and the least time the machine needs for it."""
 
     flops: int
     bytes: int
@@ -39,13 +39,13 @@ class LeastTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_peaks(records: Iterable[Record], run: int = 0) -> dict[tuple[str, str], Peak]:
-    """By device and precision. Where no environment could measure both rates there is none."""
-    found: dict[tuple[str, str], list[Limit]] = {}
+    """By device and precision; only where some environment measured both rates."""
+    measured: dict[tuple[str, str], list[Limit]] = {}
     for record in records:
         if isinstance(record, Limit) and record.flops_per_s and record.bytes_per_s:
-            found.setdefault((record.device, record.precision), []).append(record)
+            measured.setdefault((record.device, record.precision), []).append(record)
     peaks = {}
-    for (device, precision), limits in found.items():
+    for (device, precision), limits in measured.items():
         product = max(limits, key=lambda limit: limit.flops_per_s or 0.0)
         copy = max(limits, key=lambda limit: limit.bytes_per_s or 0.0)
         peaks[device, precision] = Peak(
@@ -75,5 +75,5 @@ def least_time(workload: Workload, phase: Phase, precision: Precision, peak: Pea
 
 
 def share(least: LeastTime, wall: Interval) -> Interval:
-    """How much of a row's time the machine could not have done without."""
+    """The least time over a row's wall time: 1 means that the row cannot be faster."""
     return Interval(least.seconds / wall.high, least.seconds / wall.estimate, least.seconds / wall.low)

@@ -1,4 +1,4 @@
-"""What profiles say of each case: its last profile and its last retrace."""
+"""The result of profiling a case: its last profile and last retrace, and the bottleneck they show."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -15,7 +15,7 @@ HALF = 0.5
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """Its name, empty where none can be named; and why."""
+    """Its name, and the figures behind it. The name is empty where nothing takes half of the time."""
 
     name: BottleneckName
     why: str
@@ -31,7 +31,7 @@ def find_bottleneck(profile: Profile) -> Bottleneck:
 def name_bottleneck(
     device: Device, wall_s: float, busy_s: float, count: float, kinds: Mapping[str, float]
 ) -> Bottleneck:
-    """From the seconds of one batch, those in which an operator runs, how many run, and their seconds by kind."""
+    """`wall_s` is the time of one batch, `busy_s` the part in which an operator runs, `kinds` the seconds by kind."""
     what = "kernel" if device == "cuda" else "operator"
     if not count or wall_s <= 0:
         return Bottleneck("", f"the profiler saw no {what}")
@@ -44,10 +44,10 @@ def name_bottleneck(
     if waiting >= HALF:
         return Bottleneck("dispatch-bound", f"no operator runs in {units.share(waiting)} of a batch; {numbers}")
     if product >= HALF:
-        whole = kinds.get("recurrent", 0.0) / wall_s
-        inside = f", of it {units.share(whole)} in operators for whole layers" if whole else ""
+        layers = kinds.get("recurrent", 0.0) / wall_s
+        inside = f" ({units.share(layers)} in operators for whole layers)" if layers else ""
         return Bottleneck(
-            "matrix-multiply-bound", f"products take {units.share(product)} of a batch{inside}; {numbers}"
+            "matrix-multiply-bound", f"matrix products take {units.share(product)} of a batch{inside}; {numbers}"
         )
     if memory >= HALF:
         return Bottleneck(
@@ -56,26 +56,26 @@ def name_bottleneck(
     others = max(0.0, 1 - waiting - product - memory)
     return Bottleneck(
         "",
-        f"{units.share(waiting)} without an {what}, {units.share(product)} in products, {units.share(memory)} in "
-        f"element-wise operators and copies, {units.share(others)} in others; {numbers}",
+        f"no {what} runs in {units.share(waiting)} of a batch, matrix products take {units.share(product)}, "
+        f"element-wise operators and copies {units.share(memory)}, others {units.share(others)}; {numbers}",
     )
 
 
 class ProfileResult(msgspec.Struct, frozen=True):
-    """Either may be missing."""
+    """The last records of one case; either may be missing."""
 
     case: Case
     profile: Profile | None = None
     retrace: Retrace | None = None
 
     @property
-    def counted(self) -> Profile | None:
-        """The profile, where it worked."""
+    def successful_profile(self) -> Profile | None:
+        """None where the profiler failed or there is none."""
         return self.profile if self.profile is not None and self.profile.outcome == "ok" else None
 
     @property
     def bottleneck(self) -> Bottleneck | None:
-        return find_bottleneck(self.counted) if self.counted else None
+        return find_bottleneck(self.successful_profile) if self.successful_profile else None
 
     @property
     def new_batch(self) -> Reshape | None:
@@ -87,10 +87,10 @@ class ProfileResult(msgspec.Struct, frozen=True):
 
 
 def find_profile_results(profiles: Iterable[ProfileRecord]) -> dict[str, ProfileResult]:
-    """By the case's key; a later record stands for an earlier one."""
-    found: dict[str, ProfileResult] = {}
+    """By the case's key; a later record replaces an earlier one."""
+    results: dict[str, ProfileResult] = {}
     for record in profiles:
-        before = found.get(record.case.key, ProfileResult(record.case))
+        before = results.get(record.case.key, ProfileResult(record.case))
         changed = {"profile" if isinstance(record, Profile) else "retrace": record}
-        found[record.case.key] = msgspec.structs.replace(before, **changed)
-    return found
+        results[record.case.key] = msgspec.structs.replace(before, **changed)
+    return results

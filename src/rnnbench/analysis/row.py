@@ -1,4 +1,4 @@
-"""One row of a table: everything that is known of a case, and how findings name rows and groups."""
+"""One row of a table: everything that is known about a case, and the names of rows and groups."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from rnnbench.stats.intervals import Floats, Series, ratio
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """Every field of a table's row; times in seconds. None: not measured."""
+    """One row; times in seconds. None: not measured."""
 
     workload: str
     system: str
@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wall_high_s: float | None = None
     elapsed_s: float | None = None
     batches: int | None = None
-    batch: int | None = None  # sequences in one
+    batch: int | None = None  # sequences in one batch
     sequences_per_s: float | None = None
     ratio: float | None = None  # to the best verified row of the same group
     ratio_low: float | None = None
@@ -39,8 +39,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     import_s: float | None = None
     build_s: float | None = None
     first_call_s: float | None = None
-    warm_up_s: float | None = None  # first call and all batches until steady: some compile in the second call
-    compile_s: float | None = None  # the warm-up beyond what as many steady batches take
+    warm_up_s: float | None = None  # first call and all batches until steady: some systems compile in the second call
+    compile_s: float | None = None  # the warm-up less the time of as many steady batches
     limit_s: float | None = None  # the least time the machine needs for the batch's work
     limit_share: float | None = None  # limit over wall
     limit_share_low: float | None = None
@@ -50,17 +50,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     parameter_count: int | None = None
     threads: int | None = None
     launches: int = 0
-    noisy: bool = False  # every launch of some round was marked noisy
+    noisy: bool = False  # in some round every launch was marked noisy
     worst_error: float | None = None
     worst_quantity: str = ""
     stage: str = ""
     log_tail: str = ""
     description: str = ""
     seed_label: str = ""
-    operators: float | None = None  # of one batch, from a profile: kernels on a GPU. None: not profiled
-    host_share: float | None = None  # of a batch in which no operator runs, or the device waits
+    operators: float | None = None  # in one batch, from a profile: kernels on a GPU. None: not profiled
+    host_share: float | None = None  # of a batch: no operator runs, or the device waits for the host
     bottleneck: str = ""
-    new_batch_s: float | None = None  # what another batch size costs beyond a warm call
+    new_batch_s: float | None = None  # what the first call with another batch size costs beyond a warm call
     new_batch: str = ""  # kept, rebuilt, uncounted or anew
     new_length_s: float | None = None
     new_length: str = ""
@@ -71,11 +71,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredRow(msgspec.Struct, frozen=True):
-    """A row with what it is made of, for whoever compares it with another."""
+    """A row with the data it was computed from, so that it can be compared with other rows."""
 
     row: Row
-    draws: Floats | None = None  # replicates of its wall time; None: it has no time
-    series: tuple[Series, ...] = ()  # its launches
+    draws: Floats | None = None  # replicates of its wall time. None: it has no time
+    series: tuple[Series, ...] = ()  # one for each launch
 
     @property
     def wall(self) -> Interval:
@@ -86,9 +86,9 @@ class MeasuredRow(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Rows that differ in who computes and in nothing else: one machine, workload, phase, device, precision."""
+    """Rows that differ only in system and environment. Rows are compared within a group."""
 
-    run: int  # which of the runs given, from 0: two runs may be of two machines
+    run: int  # index of the run: two runs may come from two machines
     workload: str
     phase: Phase
     device: Device
@@ -99,7 +99,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class RowId(msgspec.Struct, frozen=True):
-    """One row of a group."""
+    """Identifies one row of a group."""
 
     system: str
     environment: str
@@ -113,26 +113,26 @@ def row_id(row: Row) -> RowId:
 
 
 def short_names(rows: Iterable[Row]) -> dict[RowId, str]:
-    """The system alone where that is clear; with its environment where a system is there in several."""
-    everyone = {row_id(row) for row in rows}
-    times = Counter(one.system for one in everyone)
-    return {one: str(one) if times[one.system] > 1 else one.system for one in everyone}
+    """The system's name, followed by the environment where the same system has rows in several environments."""
+    ids = {row_id(row) for row in rows}
+    environments = Counter(each.system for each in ids)
+    return {each: str(each) if environments[each.system] > 1 else each.system for each in ids}
 
 
 def is_verified(row: Row) -> bool:
-    """Proved and timed: the only rows anything is said about."""
+    """Proved and timed. Conclusions are drawn from these rows only."""
     return row.status == "verified" and row.wall_s is not None
 
 
-def over(one: MeasuredRow, base: MeasuredRow) -> Interval:
-    """How many times as long one row takes as another."""
-    if one is base:
+def over(measured: MeasuredRow, base: MeasuredRow) -> Interval:
+    """The ratio of the first row's time to the second's."""
+    if measured is base:
         return Interval(1.0, 1.0, 1.0)
-    assert one.draws is not None
+    assert measured.draws is not None
     assert base.draws is not None
-    return ratio(one.wall.estimate, one.draws, base.wall.estimate, base.draws)
+    return ratio(measured.wall.estimate, measured.draws, base.wall.estimate, base.draws)
 
 
 def memory_of(row: Row) -> int | None:
-    """On the device where the row ran on one, else of the process."""
+    """Peak memory: of the GPU if the row ran on one, else of the process."""
     return row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes

@@ -1,4 +1,4 @@
-"""What a run shows of its own quality: everything the checks look at, computed once."""
+"""How stable a run was: drift within launches, rounds that differ, the machine's speed. `check` judges by these."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rnnbench.store import Contents
 
 
 class TimedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that has a time."""
+    """A row with its launches and the width of its interval."""
 
     key: str
     launches: tuple[Launch, ...]
@@ -26,38 +26,40 @@ class TimedRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def launches_differ(self) -> bool:
-        """Whether they lie further apart than their samples explain."""
-        times = [np.array([one.seconds / one.batches for one in launch.samples]) for launch in self.launches]
-        if len(times) < 2:
+        """Whether the launches differ by more than their samples explain."""
+        launches = [np.array([sample.seconds / sample.batches for sample in one.samples]) for one in self.launches]
+        if len(launches) < 2:
             return False
-        means = np.array([one.mean() for one in times])
-        explained = np.mean([one.var(ddof=1) / len(one) if len(one) > 1 else 0.0 for one in times])
+        means = np.array([times.mean() for times in launches])
+        explained = np.mean([times.var(ddof=1) / len(times) if len(times) > 1 else 0.0 for times in launches])
         return bool(means.var(ddof=1) > 2 * explained)
 
 
-class Evidence:
+class RunQuality:
+    """What the checks look at, computed once."""
+
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self.run: Run = contents.run
-        self.all: list[CaseResult] = list(find_case_results(contents))
+        self.results: list[CaseResult] = list(find_case_results(contents))
 
     @cached_property
-    def measured(self) -> list[TimedRow]:
-        """Rows with a time that is shown as one; a wrong row's is not."""
+    def timed_rows(self) -> list[TimedRow]:
+        """The rows with a time, without those that are wrong."""
         rows = make_rows(self.contents)
-        found = []
-        for result, row in zip(self.all, rows[: len(self.all)], strict=True):
+        timed = []
+        for result, row in zip(self.results, rows[: len(self.results)], strict=True):
             if row.status not in ("verified", "unverified") or row.wall_s is None:
                 continue
             assert row.wall_low_s is not None
             assert row.wall_high_s is not None
             half = (row.wall_high_s - row.wall_low_s) / 2 / row.wall_s
-            found.append(TimedRow(key=result.case.key, launches=result.launches, half_width=half))
-        return found
+            timed.append(TimedRow(key=result.case.key, launches=result.launches, half_width=half))
+        return timed
 
     @property
     def probes(self) -> list[float]:
-        """The fixed computation's time at each launch, in the order they were made; the quieter of two."""
+        """For each launch, oldest first, the time of the fixed computation: the shorter of before and after."""
         return [
             min(record.probe_before_s, record.probe_after_s)
             for record in self.contents.records
@@ -66,15 +68,15 @@ class Evidence:
 
 
 DRIFT = 0.02  # smaller changes are noise
-_FEWEST = 5  # rows, for a round to be judged as a whole
+_FEWEST_ROWS = 5  # for a round to be judged as a whole
 
 
 class OddRound(NamedTuple):
-    """The round furthest from the others."""
+    """The round that differs most from the others."""
 
     number: int
     rounds: int
-    ratio: Interval  # its times over the others'
+    ratio: Interval  # of its times to the others'
     verdict: SpeedVerdict
 
 
@@ -84,7 +86,7 @@ class ProbeChange(NamedTuple):
 
 
 def within_launches(launches: Sequence[Launch]) -> SpeedVerdict:
-    """The later half of a row's samples beside the earlier one, each launch about its own mean."""
+    """Whether the later half of a row's samples is faster or slower than the earlier half, over all launches."""
     early: list[float] = []
     late: list[float] = []
     for launch in launches:
@@ -93,7 +95,7 @@ def within_launches(launches: Sequence[Launch]) -> SpeedVerdict:
         centred = (times - times.mean()).tolist()
         early += centred[:half]
         late += centred[len(times) - half :]
-    freedom = 2 * len(early) - 1 - len(launches)  # the launches' means were taken from the samples too
+    freedom = 2 * len(early) - 1 - len(launches)  # subtracting each launch's mean costs a degree of freedom
     if freedom < 1:
         return "no difference seen"
     squares = sum(((np.array(half) - np.mean(half)) ** 2).sum() for half in (early, late))
@@ -102,15 +104,15 @@ def within_launches(launches: Sequence[Launch]) -> SpeedVerdict:
 
 
 def can_judge_rounds(rows: Sequence[Sequence[Launch]]) -> bool:
-    """Whether there are several rounds and enough rows in them to tell one round from the others."""
-    return sum(len(launches) > 1 for launches in rows) >= _FEWEST
+    """Whether enough rows have several rounds."""
+    return sum(len(launches) > 1 for launches in rows) >= _FEWEST_ROWS
 
 
 def odd_round(rows: Sequence[Sequence[Launch]]) -> OddRound | None:
     """The round that differs most from the others over all rows, if any does beyond noise."""
     times = [{launch.round: math.log(launch.seconds / launch.batches) for launch in launches} for launches in rows]
     numbers = sorted({number for row in times for number in row})
-    found: list[OddRound] = []
+    rounds: list[OddRound] = []
     for number in numbers:
         departures = np.array(
             [
@@ -119,17 +121,17 @@ def odd_round(rows: Sequence[Sequence[Launch]]) -> OddRound | None:
                 if number in row and len(row) > 1
             ]
         )
-        if len(departures) < _FEWEST:
+        if len(departures) < _FEWEST_ROWS:
             continue
         error = float(departures.std(ddof=1)) / math.sqrt(len(departures))
         ratio = interval_around(float(departures.mean()), error, len(departures) - 1)
-        found.append(OddRound(number, len(numbers), ratio, difference_verdict(ratio, DRIFT)))
-    odd = [one for one in found if one.verdict != "no difference seen"]
-    return max(odd, key=lambda one: abs(math.log(one.ratio.estimate)), default=None)
+        rounds.append(OddRound(number, len(numbers), ratio, difference_verdict(ratio, DRIFT)))
+    odd = [each for each in rounds if each.verdict != "no difference seen"]
+    return max(odd, key=lambda each: abs(math.log(each.ratio.estimate)), default=None)
 
 
 def probe_change(probes: Sequence[float]) -> ProbeChange | None:
-    """From the times of the fixed computation at each launch, in order; None where there are too few."""
+    """How the machine's speed changed, from the times of the fixed computation. None where there are too few."""
     if len(probes) < 2:
         return None
     fast, slow = np.quantile(probes, (0.1, 0.9))

@@ -1,4 +1,4 @@
-"""What the numbers of a group say, in sentences. One that would be wrong for other numbers is not printed."""
+"""What the numbers of a group say, in sentences. A sentence is printed only if the numbers support it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -15,21 +15,24 @@ StatementKind = Literal[
     "none",  # no verified row
     "only",  # one verified row, nothing to compare it with
     "fastest",  # seen to be faster than every other verified row
-    "level",  # the best row, and those it is not told apart from
+    "level",  # the best row, and those from which no difference is seen
     "cost",  # what the best row needs
     "gap",
     "no gap",
     "recovered",
     "not recovered",
-    "pays",  # after so many batches
+    "pays",  # when a compile time is made up for
     "limit",
     "wrong",  # rows that computed something else
     "caution",
 ]
 
 
+Names = dict[RowId, str]
+
+
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence, and what it rests on: the rows it speaks of, in its order, and its figure."""
+    """A sentence with the rows it is about, in its order, and its figure."""
 
     kind: StatementKind
     text: str
@@ -40,9 +43,9 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(
     rows: Sequence[Row], best: Best | None, gaps: Sequence[Gap], break_evens: Sequence[BreakEven]
 ) -> tuple[Statement, ...]:
-    """Of one group, in the order a reader asks: who is fastest, at what cost, and what does flexibility cost."""
+    """Of one group, in the order of a reader's questions: what is fastest, what it needs, what flexibility costs."""
     names = short_names(rows)
-    parts: list[Iterable[Statement]] = [_first(best, names)]
+    parts: list[Iterable[Statement]] = [_fastest(best, names)]
     if best is not None:
         parts += [_cost(best, names), _limit(rows, best, names)]
     for gap in gaps:
@@ -51,12 +54,9 @@ def summarise(
     return tuple(statement for part in parts for statement in part)
 
 
-Names = dict[RowId, str]
-
-
-def _first(best: Best | None, names: Names) -> Iterator[Statement]:
+def _fastest(best: Best | None, names: Names) -> Iterator[Statement]:
     if best is None:
-        yield Statement(kind="none", text="No row is verified: nothing can be said about who is fast.")
+        yield Statement(kind="none", text="No row is verified, so nothing can be said about speed.")
         return
     name, wall = names[best.row], seconds_interval(best.wall_s)
     if not best.others:
@@ -82,7 +82,7 @@ def _first(best: Best | None, names: Names) -> Iterator[Statement]:
         yield Statement(
             kind="level",
             text=f"{name} has the lowest time, {wall} a batch, but no difference is seen between it and "
-            f"{listing([names[one] for one in best.level])}.{others}",
+            f"{listing([names[row] for row in best.level])}.{others}",
             about=(best.row, *best.level),
             figure=best.wall_s,
         )
@@ -97,11 +97,11 @@ def _cost(best: Best, names: Names) -> Iterator[Statement]:
         needs.append(f"{units.seconds(best.compile_s)} of compiling and warming up")
     if not needs:
         return
-    lean = ""
+    least = ""
     if best.least_memory is not None:
-        lean = f" Least memory has {names[best.least_memory]}: {units.size(best.least_memory_bytes)}."
+        least = f" {names[best.least_memory]} needs the least memory: {units.size(best.least_memory_bytes)}."
     about = (best.row,) if best.least_memory is None else (best.row, best.least_memory)
-    yield Statement(kind="cost", text=f"{name} needs {' and '.join(needs)}.{lean}", about=about)
+    yield Statement(kind="cost", text=f"{name} needs {' and '.join(needs)}.{least}", about=about)
 
 
 def _limit(rows: Sequence[Row], best: Best, names: Names) -> Iterator[Statement]:
@@ -111,7 +111,7 @@ def _limit(rows: Sequence[Row], best: Best, names: Names) -> Iterator[Statement]
     share = Interval(row.limit_share_low, row.limit_share, row.limit_share_high)
     limit = f"the machine's limit, {units.seconds(row.limit_s)} a batch"
     if share.low > 1:
-        text = f"{names[best.row]} is faster than {limit}: its rates were measured too low here."
+        text = f"{names[best.row]} is faster than {limit}: the machine's rates were measured too low."
     else:
         text = f"{names[best.row]} reaches {percent_interval(share)} of {limit}."
     yield Statement(kind="limit", text=text, about=(best.row,), figure=share)
@@ -123,46 +123,46 @@ def _gap(gap: Gap, names: Names) -> Iterator[Statement]:
         text = f"The price of flexibility: {eager} takes {times_interval(gap.times)} as long as {best}."
         yield Statement(kind="gap", text=text, about=(gap.eager, gap.best), figure=gap.times)
     else:
-        beside = f"between {eager} and {best}" if gap.eager != gap.best else f"beside {eager}, itself the best row"
-        text = f"No price of flexibility is seen {beside}."
+        where = f" between {eager} and {best}" if gap.eager != gap.best else f": {eager} is itself the best row"
+        text = f"No price of flexibility is seen{where}."
         yield Statement(kind="no gap", text=text, about=(gap.eager, gap.best), figure=gap.times)
 
 
 def _recovered(gap: Gap, names: Names) -> Iterator[Statement]:
     """Only of a gap that was seen."""
     eager = names[gap.eager]
-    for one in gap.recovered:
-        if one.share is None:
+    for execution in gap.recovered:
+        if execution.share is None:
             continue
-        name = names[one.row]
-        if one.verdict == "faster":
-            text = f"{name} wins back {percent_interval(one.share)} of that, the program unchanged."
-            yield Statement(kind="recovered", text=text, about=(one.row, gap.eager), figure=one.share)
+        name, about = names[execution.row], (execution.row, gap.eager)
+        if execution.verdict == "faster":
+            text = f"{name} wins back {percent_interval(execution.share)} of that with the same program."
+            yield Statement(kind="recovered", text=text, about=about, figure=execution.share)
         else:
-            found = "wins nothing" if one.verdict == "slower" else "is not seen to win anything"
-            text = f"{name} {found} back: it takes {times_interval(one.against_eager)} as long as {eager}."
-            yield Statement(kind="not recovered", text=text, about=(one.row, gap.eager), figure=one.against_eager)
+            result = "wins nothing" if execution.verdict == "slower" else "is not seen to win anything"
+            text = f"{name} {result} back: it takes {times_interval(execution.against_eager)} as long as {eager}."
+            yield Statement(kind="not recovered", text=text, about=about, figure=execution.against_eager)
 
 
 def _pays(
     best: Best | None, gaps: Sequence[Gap], break_evens: Sequence[BreakEven], names: Names
 ) -> Iterator[Statement]:
-    """For the best row and for what wins something back: the table has the others."""
-    spoken_of = {one.row for gap in gaps for one in gap.recovered} | ({best.row} if best else set())
-    for one in break_evens:
-        if one.row in spoken_of and one.batches is not None and one.cost_s > 0:
+    """For the best row and the executions of the fine-grained program; the table has the others."""
+    mentioned = {execution.row for gap in gaps for execution in gap.recovered} | ({best.row} if best else set())
+    for each in break_evens:
+        if each.row in mentioned and each.batches is not None and each.cost_s > 0:
             text = (
-                f"{names[one.row]} has paid for the {units.seconds(one.cost_s)} of its start after "
-                f"{count_interval(one.batches)} batches, against {names[one.eager]}."
+                f"{names[each.row]} compiles {units.seconds(each.cost_s)} longer than {names[each.eager]} and has made "
+                f"up for it after {count_interval(each.batches)} batches."
             )
-            yield Statement(kind="pays", text=text, about=(one.row, one.eager), figure=one.batches)
+            yield Statement(kind="pays", text=text, about=(each.row, each.eager), figure=each.batches)
 
 
 def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
     wrong = [row_id(row) for row in rows if row.status == "wrong"]
     if wrong:
-        verbs = ("computes", "counts") if len(wrong) == 1 else ("compute", "count")
-        text = f"{listing([names[one] for one in wrong])} {verbs[0]} something else and {verbs[1]} for nothing here."
+        verbs = ("computes", "is") if len(wrong) == 1 else ("compute", "are")
+        text = f"{listing([names[row] for row in wrong])} {verbs[0]} something else and {verbs[1]} not compared."
         yield Statement(kind="wrong", text=text, about=tuple(wrong))
 
 
@@ -171,8 +171,8 @@ def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
     once = [row_id(row) for row in verified if row.launches == 1]
     if once:
         text = (
-            f"{len(once)} of {len(verified)} verified rows had one launch: "
-            "how one process differs from the next is not known of them, and allowed for."
+            f"{len(once)} of {len(verified)} verified rows had one launch: how processes differ is not known for them, "
+            "and their intervals allow for it."
         )
         yield Statement(kind="caution", text=text, about=tuple(once))
     noisy = [row_id(row) for row in verified if row.noisy]

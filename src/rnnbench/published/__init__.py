@@ -1,1 +1,1 @@
-"""What exists only for the tables published in 2018 and 2019: their rows, their claims, and audits of tables."""
+"""What exists only for the published tables (Braun 2018, Carrot 2019): rows, claims, and audits of tables."""

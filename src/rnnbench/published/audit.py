@@ -1,4 +1,7 @@
-"""Whether a table agrees with itself: elapsed = batches × wall, and throughput = batch size / wall."""
+"""Checks a table against itself: elapsed = batches × wall, and throughput = batch size / wall.
+
+A table is read from a CSV file, a Markdown text or a run, its rows are checked, and the result is shown as text.
+"""
 
 import csv
 import math
@@ -14,7 +17,7 @@ from rnnbench.errors import UserError
 from rnnbench.published.rows import SOURCES
 from rnnbench.store import read_folder
 
-#: Headings under which a table may have its figures: those of the seeds, of `results.csv` and of `report.md`.
+#: Headings of the figures: in the published tables, in `results.csv` and in `report.md`.
 _HEADINGS = {
     "wall": ("wall_s", "wall time (s)"),
     "elapsed": ("elapsed_s", "elapsed time (s)"),
@@ -29,7 +32,7 @@ _NAMING = (
 
 
 class PrintedNumber(NamedTuple):
-    """A number as printed: half a unit of its last place may have been lost."""
+    """A number as printed: rounding may have changed it by half a unit of its last digit."""
 
     value: float
     half: float
@@ -46,34 +49,34 @@ class PrintedNumber(NamedTuple):
 class TableLine(msgspec.Struct, frozen=True, kw_only=True):
     """One row of a table; None where it has no such figure."""
 
-    number: int  # of its line in the file, or of its row in the run
+    number: int  # of the line in the file, or of the row in the run
     name: str
     wall: PrintedNumber | None
     elapsed: PrintedNumber | None
     throughput: PrintedNumber | None
     batches: int | None  # timed
-    batch: int | None  # sequences in one
+    batch: int | None  # sequences in one batch
 
 
 def read_table(path: Path) -> list[TableLine]:
-    """A CSV file, a run's folder, or else the Markdown tables in a text."""
+    """From a run's folder, a CSV file, or a text with Markdown tables."""
     if path.is_dir():
-        return _of_run(path)
+        return _read_run(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}", "give a CSV or Markdown file, or a run's folder") from error
-    rows = _of_csv(text) if path.suffix.lower() == ".csv" else _of_markdown(text)
-    lines = [_line(number, name, cells) for number, name, cells in rows]
+    rows = _read_csv(text) if path.suffix.lower() == ".csv" else _read_markdown(text)
+    lines = [_table_line(number, name, cells) for number, name, cells in rows]
     if not lines:
         raise UserError(
             f"{path} has no table of times",
-            "it needs a heading of wall_s (or: Wall Time (s)), and elapsed_s or seq_per_s beside it",
+            "it needs the column wall_s (or: Wall Time (s)), and elapsed_s or seq_per_s",
         )
     return lines
 
 
-def _of_run(folder: Path) -> list[TableLine]:
+def _read_run(folder: Path) -> list[TableLine]:
     def exact(value: float | None) -> PrintedNumber | None:
         return None if value is None else PrintedNumber(value, 0.0)
 
@@ -94,7 +97,7 @@ def _of_run(folder: Path) -> list[TableLine]:
 _Row = tuple[int, str, dict[str, str]]
 
 
-def _of_csv(text: str) -> Iterator[_Row]:
+def _read_csv(text: str) -> Iterator[_Row]:
     reader = csv.DictReader(text.splitlines(), restval="")
     for row in reader:
         cells = {(name or "").strip().lower(): (value or "") for name, value in row.items() if isinstance(value, str)}
@@ -102,8 +105,8 @@ def _of_csv(text: str) -> Iterator[_Row]:
             yield reader.line_num, " · ".join(filter(None, (cells.get(name, "") for name in _NAMING))), cells
 
 
-def _of_markdown(text: str) -> Iterator[_Row]:
-    """Every table whose heading has a wall time; a row is named by the section and its first cell."""
+def _read_markdown(text: str) -> Iterator[_Row]:
+    """Every table with a column of wall times; a row is named by its section and its first cell."""
     section, headings = "", list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("|"):
@@ -117,9 +120,9 @@ def _of_markdown(text: str) -> Iterator[_Row]:
             yield number, f"{section} · {cells[0]}", dict(zip(headings, cells, strict=False))
 
 
-def _line(number: int, name: str, cells: dict[str, str]) -> TableLine:
+def _table_line(number: int, name: str, cells: dict[str, str]) -> TableLine:
     figures = {
-        what: next((_figure(cells[heading]) for heading in headings if heading in cells), None)
+        what: next((_printed_number(cells[heading]) for heading in headings if heading in cells), None)
         for what, headings in _HEADINGS.items()
     }
     batches, batch = figures["batches"], figures["batch"]
@@ -142,11 +145,11 @@ def _published_batches(cells: dict[str, str]) -> int | None:
 def _workload_batch(cells: dict[str, str]) -> int | None:
     try:
         return parse_workload(cells.get("workload", "")).batch
-    except UserError:  # somebody's own
+    except UserError:  # not a workload of ours
         return None
 
 
-def _figure(text: str) -> PrintedNumber | None:
+def _printed_number(text: str) -> PrintedNumber | None:
     """`1,397.0780`, or None where there is no positive number."""
     plain = text.strip().replace(",", "")
     try:
@@ -164,7 +167,7 @@ TOLERANCE = 0.02
 
 
 class Contradiction(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a row that its wall time does not allow."""
+    """A figure that disagrees with the wall time of its row."""
 
     figure: str  # `elapsed` or `throughput`
     printed: float
@@ -176,7 +179,7 @@ class Contradiction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that contradicts itself, and what can be said about why."""
+    """A row that contradicts itself, with remarks on the likely cause."""
 
     line: TableLine
     contradictions: tuple[Contradiction, ...]
@@ -188,15 +191,15 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     checked: int
-    blank: int  # rows without a wall time, or with nothing beside it
-    unknown: int  # rows that do not say how many batches, or of what size
+    blank: int  # rows without a wall time, or with no other figure
+    unknown: int  # rows that do not say how many batches were timed, or their size
     suspects: tuple[Suspect, ...]
 
 
 def audit_table(
     table: str, lines: Sequence[TableLine], others: Sequence[TableLine], tolerance: float = TOLERANCE
 ) -> Audit:
-    """`others` are all rows that figures may have been copied from."""
+    """`others` are the rows from which figures may have been copied by mistake."""
     checked = blank = unknown = 0
     suspects: list[Suspect] = []
     for line in lines:
@@ -206,14 +209,14 @@ def audit_table(
             unknown += 1
         else:
             checked += 1
-            if found := tuple(_contradictions(line, tolerance)):
-                remarks = tuple(_copied(line, found, others) or _odd_one_out(line, tolerance))
-                suspects.append(Suspect(line=line, contradictions=found, remarks=remarks))
+            if contradictions := tuple(_contradictions(line, tolerance)):
+                remarks = tuple(_copied(line, contradictions, others) or _odd_one_out(line, tolerance))
+                suspects.append(Suspect(line=line, contradictions=contradictions, remarks=remarks))
     return Audit(table=table, checked=checked, blank=blank, unknown=unknown, suspects=tuple(suspects))
 
 
 def _contradictions(line: TableLine, tolerance: float) -> Iterator[Contradiction]:
-    """Figures that are further off than the tolerance, whatever was rounded away in print."""
+    """Figures that are off by more than the tolerance, even if rounding is allowed for."""
     wall = line.wall
     assert wall is not None
     if line.elapsed and line.batches:
@@ -229,33 +232,33 @@ def _contradictions(line: TableLine, tolerance: float) -> Iterator[Contradiction
 
 
 def _odd_one_out(line: TableLine, tolerance: float) -> Iterator[str]:
-    """Each figure means a time per batch. Where two of the three agree, the third is out."""
+    """Each figure implies a time per batch. Where two of the three agree, the third is wrong."""
     if not (line.wall and line.elapsed and line.batches and line.throughput and line.batch):
         return
-    meant = {
+    implied = {
         "wall time": line.wall.value,
         "elapsed time": line.elapsed.value / line.batches,
         "throughput": line.batch / line.throughput.value,
     }
-    for name in meant:
-        first, second = (value for other, value in meant.items() if other != name)
+    for name in implied:
+        first, second = (value for other, value in implied.items() if other != name)
         if abs(first / second - 1) <= tolerance:
-            yield f"the {name} is out: the other two agree on {first:.4g} s a batch"
+            yield f"the {name} is wrong: the other two agree on {first:.4g} s a batch"
 
 
-def _copied(line: TableLine, found: Sequence[Contradiction], others: Sequence[TableLine]) -> list[str]:
-    """Rows with the very figures that are wrong here: they may be theirs."""
+def _copied(line: TableLine, contradictions: Sequence[Contradiction], others: Sequence[TableLine]) -> list[str]:
+    """Rows that have the same contradictory figures, which may have been copied from there."""
     remarks: list[str] = []
     for other in others:
-        theirs = {"elapsed": other.elapsed, "throughput": other.throughput}
-        same = [one.figure for one in found if (figure := theirs[one.figure]) and figure.value == one.printed]
+        figures = {"elapsed": other.elapsed, "throughput": other.throughput}
+        same = [each.figure for each in contradictions if (own := figures[each.figure]) and own.value == each.printed]
         if other is not line and same:
             remarks.append(f"the same {' and '.join(same)} as line {other.number}: {other.name}")
     return remarks
 
 
 def show_audits(audits: Sequence[Audit], tolerance: float) -> str:
-    return "\n\n".join("\n".join(_table(audit, tolerance)) for audit in audits)
+    return "\n\n".join("\n".join(_audit_lines(audit, tolerance)) for audit in audits)
 
 
 def audit_as_fields(audit: Audit) -> dict[str, object]:
@@ -273,8 +276,8 @@ def audit_as_fields(audit: Audit) -> dict[str, object]:
                 "batches": suspect.line.batches,
                 "batch": suspect.line.batch,
                 "contradictions": [
-                    {"figure": one.figure, "printed": one.printed, "expected": one.expected, "off": one.off}
-                    for one in suspect.contradictions
+                    {"figure": each.figure, "printed": each.printed, "expected": each.expected, "off": each.off}
+                    for each in suspect.contradictions
                 ],
                 "remarks": suspect.remarks,
             }
@@ -283,30 +286,29 @@ def audit_as_fields(audit: Audit) -> dict[str, object]:
     }
 
 
-def _table(audit: Audit, tolerance: float) -> Iterator[str]:
-    left = [
-        f"{audit.blank} have only one figure or none" if audit.blank else "",
-        f"{audit.unknown} do not say how many batches, or of what size (--batches, --batch)" if audit.unknown else "",
+def _audit_lines(audit: Audit, tolerance: float) -> Iterator[str]:
+    unchecked = [
+        f"; {audit.blank} have only one figure or none" if audit.blank else "",
+        f"; {audit.unknown} do not say how many batches, or of what size (--batches, --batch)" if audit.unknown else "",
     ]
-    beside = "".join(f"; {text}" for text in left if text)
     yield (
         f"{audit.table}: {audit.checked} rows checked, {len(audit.suspects)} contradict themselves "
-        f"by more than {100 * tolerance:g} %{beside}"
+        f"by more than {100 * tolerance:g} %{''.join(unchecked)}"
     )
     for suspect in audit.suspects:
         yield f"  line {suspect.line.number}: {suspect.line.name}"
-        yield from _suspect(suspect)
+        yield from _suspect_lines(suspect)
 
 
-def _suspect(suspect: Suspect) -> Iterator[str]:
+def _suspect_lines(suspect: Suspect) -> Iterator[str]:
     line = suspect.line
     assert line.wall is not None
-    for one in suspect.contradictions:
+    for each in suspect.contradictions:
         rule = (
-            f"{line.batches} × {line.wall.value:g} s = {one.expected:.4f} s"
-            if one.figure == "elapsed"
-            else f"{line.batch} / {line.wall.value:g} s = {one.expected:.4f}"
+            f"{line.batches} × {line.wall.value:g} s = {each.expected:.4f} s"
+            if each.figure == "elapsed"
+            else f"{line.batch} / {line.wall.value:g} s = {each.expected:.4f}"
         )
-        yield f"    {one.figure:10} {one.printed:.10g}, but {rule} ({100 * one.off:+.1f} %)"
+        yield f"    {each.figure:10} {each.printed:.10g}, but {rule} ({100 * each.off:+.1f} %)"
     for remark in suspect.remarks:
         yield f"    → {remark}"

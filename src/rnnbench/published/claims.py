@@ -1,6 +1,6 @@
-"""The four quick conclusions of seed 000 as tests over what was measured, each beside the published figures.
+"""The four quick conclusions of Carrot (2019), tested on measured times and on the published ones.
 
-A comparison counts as it does for any two rows: both verified, and the whole interval beyond the noise.
+A comparison counts as for any two rows: both are verified, and the whole interval lies beyond the noise threshold.
 """
 
 import math
@@ -15,77 +15,19 @@ from rnnbench.analysis.row import Group, MeasuredRow, RowId, is_verified, row_id
 from rnnbench.domain.result import Interval
 from rnnbench.domain.system import version_key
 from rnnbench.published.conclusions import CONCLUSIONS, Assertion, Quotient, Time
-from rnnbench.published.rows import find_published
+from rnnbench.published.rows import WITH_CONCLUSIONS, find_published
 from rnnbench.stats.intervals import difference_verdict, independent_draws, interval
 from rnnbench.store import Contents
 
 WORKLOAD = "ptb-lm"
 PRECISION = "fp32"
-Picked = dict[Time, tuple[Group, MeasuredRow]]
-
-
-class LabelledRows:
-    """The verified rows with a seed's label, by workload and run."""
-
-    def __init__(self, runs: Sequence[Contents], rows: Sequence[Sequence[MeasuredRow]]) -> None:
-        self._rows: dict[tuple[str, int], dict[tuple[str, str, str], MeasuredRow]] = {}
-        for number, (contents, measured) in enumerate(zip(runs, rows, strict=True)):
-            named = [one for one in measured if one.row.seed_label and _can_stand(contents, one)]
-            environments = contents.run.environments
-            # In order of version: where a label is there in several, the newest one stands.
-            for one in sorted(named, key=lambda one: version_key(environments[one.row.environment].version)):
-                key = (_plain(one.row.seed_label), one.row.phase, one.row.device)
-                self._rows.setdefault((one.row.workload, number), {})[key] = one
-
-    def pick(self, times: Iterable[Time]) -> Picked:
-        """As many of these times as can be had of one workload, those on one device from one run.
-
-        Two machines must not meet within a device: the quotient would compare the machines.
-        """
-        wanted = list(times)
-        # The seed's own sizes before any others.
-        names = sorted({workload for workload, _ in self._rows}, key=lambda name: (name != WORKLOAD, name))
-        return max((self._of_workload(name, wanted) for name in names), key=len, default={})
-
-    def _of_workload(self, name: str, times: list[Time]) -> Picked:
-        runs = [run for workload, run in self._rows if workload == name]
-        picked: Picked = {}
-        for device in {time.device for time in times}:
-            here = [time for time in times if time.device == device]
-            most: Picked = max((self._of_run(name, run, here) for run in runs), key=len)
-            picked |= most
-        return picked
-
-    def _of_run(self, name: str, run: int, times: list[Time]) -> Picked:
-        rows = self._rows[name, run]
-        found = {time: rows.get((_plain(time.seed_label), time.phase, time.device)) for time in times}
-        return {time: (Group(run, *one.row.group), one) for time, one in found.items() if one is not None}
-
-
-@lru_cache
-def published_seconds(time: Time) -> float | None:
-    """The entry itself, from the seed the conclusions are of."""
-    for row in find_published(WORKLOAD, time.phase, time.device, time.seed_label):
-        if row.source == "seed-000":
-            return row.wall_s
-    return None
-
-
-def _can_stand(contents: Contents, one: MeasuredRow) -> bool:
-    workload = contents.run.workloads[one.row.workload]
-    return is_verified(one.row) and one.row.precision == PRECISION and workload.id == WORKLOAD
-
-
-def _plain(label: str) -> str:
-    """The seed writes `TF-Graph` in one table and `TF Graph` in the others."""
-    return label.casefold().replace("tf-", "tf ")
 
 
 ClaimVerdict = Literal["holds", "does not hold", "not measured"]
 
 
 class Factor(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that goes into a comparison: what the seed calls it, and where it was found."""
+    """One time of a comparison: its published label, and the measured row that has it."""
 
     label: str  # `TF Graph (fine-grained operators)`
     phase: str
@@ -97,7 +39,7 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A quotient of times that the claim says is greater than 1: the product of `over` by that of `under`."""
+    """A quotient of times that the claim says is greater than 1: the product of `over` divided by that of `under`."""
 
     statement: str  # `TF Graph over PyTorch: fine-grained operators, forward, cpu`
     over: tuple[Factor, ...]
@@ -110,7 +52,7 @@ class ClaimComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One testable part of a claim. It holds when all of its comparisons hold or, where it says so, any of them."""
+    """One testable part of a claim. It holds when all of its comparisons hold, or any of them, as its rule says."""
 
     statement: str
     rule: Literal["all", "any"]
@@ -120,46 +62,97 @@ class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """One quick conclusion, in the seed's own words."""
+    """One quick conclusion, quoted."""
 
     number: int
     text: str
     parts: tuple[ClaimPart, ...]
     verdict: ClaimVerdict  # holds only where all parts hold
-    published_verdict: ClaimVerdict  # the same test on the seed's own tables, which have no intervals
+    published_verdict: ClaimVerdict  # the same test on the published times, which have no intervals
+
+
+Picked = dict[Time, tuple[Group, MeasuredRow]]
+
+
+class LabelledRows:
+    """The verified rows that carry the label of a published row, by workload and run."""
+
+    def __init__(self, runs: Sequence[Contents], rows: Sequence[Sequence[MeasuredRow]]) -> None:
+        self._rows: dict[tuple[str, int], dict[tuple[str, str, str], MeasuredRow]] = {}
+        for number, (contents, measured) in enumerate(zip(runs, rows, strict=True)):
+            labelled = [each for each in measured if each.row.seed_label and _is_comparable(contents, each)]
+            environments = contents.run.environments
+            # Oldest version first: where several rows have the same label, the newest one replaces the others.
+            for each in sorted(labelled, key=lambda each: version_key(environments[each.row.environment].version)):
+                key = (_plain(each.row.seed_label), each.row.phase, each.row.device)
+                self._rows.setdefault((each.row.workload, number), {})[key] = each
+
+    def pick(self, times: Iterable[Time]) -> Picked:
+        """Measured rows for as many of these times as one workload has; those on one device come from one run.
+
+        Within a device the rows must not come from two machines, or the quotient would compare the machines.
+        """
+        wanted = list(times)
+        # The published sizes are preferred.
+        names = sorted({workload for workload, _ in self._rows}, key=lambda name: (name != WORKLOAD, name))
+        return max((self._pick_from_workload(name, wanted) for name in names), key=len, default={})
+
+    def _pick_from_workload(self, name: str, times: list[Time]) -> Picked:
+        runs = [run for workload, run in self._rows if workload == name]
+        picked: Picked = {}
+        for device in {time.device for time in times}:
+            on_device = [time for time in times if time.device == device]
+            most: Picked = max((self._pick_from_run(name, run, on_device) for run in runs), key=len)
+            picked |= most
+        return picked
+
+    def _pick_from_run(self, name: str, run: int, times: list[Time]) -> Picked:
+        rows = self._rows[name, run]
+        measured = {time: rows.get((_plain(time.seed_label), time.phase, time.device)) for time in times}
+        return {time: (Group(run, *each.row.group), each) for time, each in measured.items() if each is not None}
+
+
+def _is_comparable(contents: Contents, measured: MeasuredRow) -> bool:
+    workload = contents.run.workloads[measured.row.workload]
+    return is_verified(measured.row) and measured.row.precision == PRECISION and workload.id == WORKLOAD
+
+
+def _plain(label: str) -> str:
+    """Carrot writes `TF-Graph` in one table and `TF Graph` in the others."""
+    return label.casefold().replace("tf-", "tf ")
 
 
 def judge_claims(runs: Sequence[Contents], rows: Sequence[Sequence[MeasuredRow]]) -> tuple[Claim, ...]:
-    """All four, over all runs together: a CPU's and a GPU's may be two."""
-    found = LabelledRows(runs, rows)
+    """All four, over all runs together: one run may have the CPU's rows and another the GPU's."""
+    labelled = LabelledRows(runs, rows)
     claims = []
     for conclusion in CONCLUSIONS:
-        parts = tuple(_part(assertion, found) for assertion in conclusion.assertions)
+        parts = tuple(_part(assertion, labelled) for assertion in conclusion.assertions)
         claims.append(
             Claim(
                 number=conclusion.number,
                 text=conclusion.text,
                 parts=parts,
-                verdict=_together([part.verdict for part in parts]),
-                published_verdict=_together([part.published_verdict for part in parts]),
+                verdict=_combine([part.verdict for part in parts]),
+                published_verdict=_combine([part.published_verdict for part in parts]),
             )
         )
     return tuple(claims)
 
 
-def _part(assertion: Assertion, found: LabelledRows) -> ClaimPart:
-    comparisons = tuple(_compare(quotient, found) for quotient in assertion.quotients)
+def _part(assertion: Assertion, labelled: LabelledRows) -> ClaimPart:
+    comparisons = tuple(_compare(quotient, labelled) for quotient in assertion.quotients)
     return ClaimPart(
         statement=assertion.statement,
         rule=assertion.rule,
         comparisons=comparisons,
-        verdict=_together([one.verdict for one in comparisons], assertion.rule),
-        published_verdict=_together([one.published_verdict for one in comparisons], assertion.rule),
+        verdict=_combine([each.verdict for each in comparisons], assertion.rule),
+        published_verdict=_combine([each.published_verdict for each in comparisons], assertion.rule),
     )
 
 
-def _together(verdicts: Sequence[ClaimVerdict], rule: Literal["all", "any"] = "all") -> ClaimVerdict:
-    """One that decides the matter decides it whatever was not measured."""
+def _combine(verdicts: Sequence[ClaimVerdict], rule: Literal["all", "any"] = "all") -> ClaimVerdict:
+    """A decisive verdict counts even if others were not measured."""
     decisive: ClaimVerdict = "does not hold" if rule == "all" else "holds"
     if decisive in verdicts:
         return decisive
@@ -168,17 +161,19 @@ def _together(verdicts: Sequence[ClaimVerdict], rule: Literal["all", "any"] = "a
     return "holds" if rule == "all" else "does not hold"
 
 
-def _compare(quotient: Quotient, found: LabelledRows) -> ClaimComparison:
+def _compare(quotient: Quotient, labelled: LabelledRows) -> ClaimComparison:
     times = (*quotient.over, *quotient.under)
-    picked = found.pick(times)
+    picked = labelled.pick(times)
     missing = [time for time in times if time not in picked]
     measured = None if missing else _quotient(quotient, picked)
     if measured is None:
-        verdict, remark = _MISSING, "no verified row of " + "; ".join(map(_describe, missing))
+        verdict, remark = _NOT_MEASURED, "no verified row of " + "; ".join(map(_describe, missing))
     else:
         verdict, remark = _MEANING[difference_verdict(measured)]
     published = _published(quotient)
-    said = _MISSING if published is None else _MEANING[difference_verdict(Interval(published, published, published))][0]
+    published_verdict = _NOT_MEASURED
+    if published is not None:
+        published_verdict, _ = _MEANING[difference_verdict(Interval(published, published, published))]
     return ClaimComparison(
         statement=quotient.statement,
         over=tuple(_factor(time, picked) for time in quotient.over),
@@ -187,13 +182,13 @@ def _compare(quotient: Quotient, found: LabelledRows) -> ClaimComparison:
         verdict=verdict,
         remark=remark,
         published=published,
-        published_verdict=said,
+        published_verdict=published_verdict,
     )
 
 
-_MISSING: ClaimVerdict = "not measured"
+_NOT_MEASURED: ClaimVerdict = "not measured"
 _MEANING: dict[str, tuple[ClaimVerdict, str]] = {
-    "slower": ("holds", ""),  # what stands above takes longer: the claim says so
+    "slower": ("holds", ""),  # the claim says that the numerator takes longer
     "faster": ("does not hold", "the other way round"),
     "no difference seen": ("does not hold", "no difference seen"),
 }
@@ -202,9 +197,9 @@ _MEANING: dict[str, tuple[ClaimVerdict, str]] = {
 def _quotient(quotient: Quotient, picked: Picked) -> Interval:
     over = [picked[time][1] for time in quotient.over]
     under = [picked[time][1] for time in quotient.under]
-    draws = independent_draws(*(one.draws for one in (*over, *under) if one.draws is not None))
+    draws = independent_draws(*(row.draws for row in (*over, *under) if row.draws is not None))
     above, below = np.prod(draws[: len(over)], axis=0), np.prod(draws[len(over) :], axis=0)
-    estimate = math.prod(one.wall.estimate for one in over) / math.prod(one.wall.estimate for one in under)
+    estimate = math.prod(row.wall.estimate for row in over) / math.prod(row.wall.estimate for row in under)
     return interval(estimate, above / below)
 
 
@@ -216,16 +211,25 @@ def _published(quotient: Quotient) -> float | None:
     return math.prod(filter(None, over)) / math.prod(filter(None, under))
 
 
+@lru_cache
+def published_seconds(time: Time) -> float | None:
+    """The printed time, from the document that draws the conclusions."""
+    for row in find_published(WORKLOAD, time.phase, time.device, time.seed_label):
+        if row.source == WITH_CONCLUSIONS:
+            return row.wall_s
+    return None
+
+
 def _factor(time: Time, picked: Picked) -> Factor:
-    group, one = picked.get(time, (None, None))
+    group, measured = picked.get(time, (None, None))
     return Factor(
         label=time.seed_label,
         phase=time.phase,
         device=time.device,
         published_s=published_seconds(time),
         group=group,
-        row=row_id(one.row) if one else None,
-        wall_s=one.wall if one else None,
+        row=row_id(measured.row) if measured else None,
+        wall_s=measured.wall if measured else None,
     )
 
 

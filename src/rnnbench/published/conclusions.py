@@ -1,8 +1,8 @@
-"""The four quick conclusions of seed 000, taken apart into quotients of times that they say are greater than 1.
+"""The four quick conclusions of Carrot (2019), each split into quotients of times that it says are greater than 1.
 
-"More efficient than" becomes the other's time over its own; "a larger difference on the CPU" the quotient
-of two quotients. Where the seed says "could be", one case is enough; otherwise all must hold. Where it
-names no device or table, every one it has is tested, so that it may turn out to hold in some only.
+"A is more efficient than B" becomes the time of B over that of A; "a larger difference on the CPU" becomes the
+quotient of two quotients. Where the text says "could be", one case is enough; otherwise all must hold. Where it
+names no device or table, all of its devices and tables are tested.
 """
 
 from itertools import product
@@ -14,10 +14,11 @@ from rnnbench.domain.workload import Phase
 EAGER, GRAPH, TORCH, JIT = "TF Eager", "TF Graph", "PyTorch", "PyTorch JIT on outer scope"
 FINE, CELL, CUDNN = "fine-grained operators", "static LSTM cell", "cuDNN LSTM"
 LOOPS = (FINE, CELL)
+DEVICES: tuple[tuple[Device, str], ...] = (("cpu", "CPU"), ("cuda", "GPU"))
 
 
 class Time(NamedTuple):
-    """One entry of the seed's tables."""
+    """One time in the tables of Carrot (2019)."""
 
     label: str
     table: str
@@ -26,13 +27,13 @@ class Time(NamedTuple):
 
     @property
     def seed_label(self) -> str:
-        """What a manifest gives as `seed`. One of the tables has hyphens."""
+        """What a manifest gives as `seed`. One of the tables writes hyphens."""
         label = self.label.replace("TF ", "TF-") if self.table == CUDNN else self.label
         return f"{label} ({self.table})"
 
 
 class Quotient(NamedTuple):
-    """What is said to be greater than 1: the product of `over` divided by that of `under`."""
+    """The product of `over` divided by that of `under`. The conclusion says that it is greater than 1."""
 
     statement: str
     over: tuple[Time, ...]
@@ -40,7 +41,7 @@ class Quotient(NamedTuple):
 
 
 class Assertion(NamedTuple):
-    """One part of a conclusion, as something that can be true or false."""
+    """One testable part of a conclusion."""
 
     statement: str
     quotients: tuple[Quotient, ...]
@@ -53,21 +54,21 @@ class Conclusion(NamedTuple):
     assertions: tuple[Assertion, ...]
 
 
-def _longer(one: Time, other: Time) -> Quotient:
+def _longer(slow: Time, fast: Time) -> Quotient:
     """The first takes longer than the second; the statement names only what differs."""
-    differs = [index for index in range(len(one)) if one[index] != other[index]]
-    first, second = (" ".join(str(time[index]) for index in differs) for time in (one, other))
-    same = [str(value) for index, value in enumerate(one) if index not in differs]
-    return Quotient(f"{first} over {second}: {', '.join(same)}", (one,), (other,))
+    differing = [index for index in range(len(slow)) if slow[index] != fast[index]]
+    first, second = (" ".join(str(time[index]) for index in differing) for time in (slow, fast))
+    same = [str(value) for index, value in enumerate(slow) if index not in differing]
+    return Quotient(f"{first} over {second}: {', '.join(same)}", (slow,), (fast,))
 
 
-def _settings(device: Device) -> tuple[str, ...]:
-    """The tables the seed has for a device."""
+def _tables(device: Device) -> tuple[str, ...]:
+    """The tables that were published for a device."""
     return LOOPS if device == "cpu" else (*LOOPS, CUDNN)
 
 
-def _rivals(table: str) -> tuple[str, ...]:
-    """PyTorch's rows of a table: its JIT was not tried on cuDNN's."""
+def _pytorch_rows(table: str) -> tuple[str, ...]:
+    """PyTorch's rows in a table; there is none of its JIT with cuDNN."""
     return (TORCH,) if table == CUDNN else (TORCH, JIT)
 
 
@@ -104,13 +105,13 @@ def _training() -> tuple[Assertion, ...]:
             f"In training TensorFlow Graph is the fastest on the {where}",
             tuple(
                 _longer(Time(other, table, "train", device), Time(GRAPH, table, "train", device))
-                for table in _settings(device)
-                for other in (EAGER, *_rivals(table))
+                for table in _tables(device)
+                for other in (EAGER, *_pytorch_rows(table))
             ),
         )
         for device, where in DEVICES
     )
-    smaller = Assertion(
+    larger_on_cpu = Assertion(
         "The difference between PyTorch and TensorFlow Eager in training is larger on the CPU than on the GPU",
         tuple(
             Quotient(
@@ -121,13 +122,13 @@ def _training() -> tuple[Assertion, ...]:
             for table, other in product(LOOPS, (TORCH, JIT))
         ),
     )
-    return (*fastest, smaller)
+    return (*fastest, larger_on_cpu)
 
 
 def _forward_and_training() -> tuple[Assertion, ...]:
     assertions: list[Assertion] = []
     for device, where in DEVICES:
-        pairs = [(table, other) for table in _settings(device) for other in _rivals(table)]
+        pairs = [(table, other) for table in _tables(device) for other in _pytorch_rows(table)]
         forward = [
             _longer(Time(GRAPH, table, "forward", device), Time(other, table, "forward", device))
             for table, other in pairs
@@ -144,18 +145,22 @@ def _forward_and_training() -> tuple[Assertion, ...]:
             for table, other in pairs
         ]
         assertions += [
-            Assertion(f"Forward, PyTorch and its JIT are faster than TensorFlow Graph on the {where}", tuple(forward)),
+            Assertion(
+                f"In the forward pass PyTorch and its JIT are faster than TensorFlow Graph on the {where}",
+                tuple(forward),
+            ),
             Assertion(f"In training they are slower than TensorFlow Graph on the {where}", tuple(train)),
             Assertion(
-                f"Training costs them more forward passes than it does TensorFlow Graph on the {where}", tuple(overhead)
+                f"The ratio of training to forward time is larger for them than for TensorFlow Graph on the {where}",
+                tuple(overhead),
             ),
         ]
     return tuple(assertions)
 
 
 def _fine_grained() -> tuple[Assertion, ...]:
-    everyone = (EAGER, GRAPH, TORCH, JIT)
-    coarser = [(label, CELL) for label in everyone] + [(label, CUDNN) for label in (EAGER, GRAPH, TORCH)]
+    labels = (EAGER, GRAPH, TORCH, JIT)
+    coarser = [(label, CELL) for label in labels] + [(label, CUDNN) for label in (EAGER, GRAPH, TORCH)]
     return (
         Assertion(
             "On the GPU the coarser operators are faster than the fine-grained ones",
@@ -165,20 +170,19 @@ def _fine_grained() -> tuple[Assertion, ...]:
             ),
         ),
         Assertion(
-            "On the CPU less is gained by them than on the GPU",
+            "They gain less on the CPU than on the GPU",
             tuple(
                 Quotient(
                     f"(fine-grained over cell) on cuda over the same on cpu: {label}, {phase}",
                     (Time(label, FINE, phase, "cuda"), Time(label, CELL, phase, "cpu")),
                     (Time(label, CELL, phase, "cuda"), Time(label, FINE, phase, "cpu")),
                 )
-                for label, phase in product(everyone, PHASES)
+                for label, phase in product(labels, PHASES)
             ),
         ),
     )
 
 
-DEVICES: tuple[tuple[Device, str], ...] = (("cpu", "CPU"), ("cuda", "GPU"))
 CONCLUSIONS = (
     Conclusion(
         1,

@@ -1,8 +1,8 @@
-"""The published rows, read from the CSV files beside this module, one type for both.
+"""The rows of the published tables (Braun 2018, Carrot 2019), read from the CSV files beside this module.
 
-`seed-tables-2019.csv` holds the tables of seeds 000 and 001 as they were printed, contradictions and
-misspelt labels included; rows that were left blank there have no times. `braun-2018.csv` holds the
-figures of seed 002, which gives a mean (and in one table a standard deviation) in milliseconds.
+`carrot-2019.csv` holds the tables of two documents of Carrot as they were printed, with their contradictions and
+misspelt labels; rows that were left blank there have no times. `braun-2018.csv` holds the means (and in one table
+the standard deviations) of Braun, in milliseconds.
 """
 
 import csv
@@ -16,47 +16,46 @@ from rnnbench.domain.system import version_key
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a table comes from, and how its figures were taken."""
+    """Where a table comes from, and how its figures were measured."""
 
     title: str
     software: str
-    batches: int  # timed, after those that were discarded
+    batches: int  # timed, after the discarded ones
     discarded: int
     protocol: str  # the `--protocol` that measures in the same way
     link: str = ""
 
 
-_STUDY = Source(
-    title="Flexibility and performance of LSTM networks in TensorFlow and PyTorch",
+_CARROT = Source(
+    title="lcy-seso (2019), Carrot",
     software="TensorFlow 2.0.0-alpha0, PyTorch 1.3, CUDA 10.0, cuDNN 7.6.2, Ubuntu 16.04.2",
     batches=50,
     discarded=10,
     protocol="2019",
+    link="https://github.com/lcy-seso/Carrot",
 )
 _BRAUN = Source(
-    title="Stefan Braun, LSTM benchmarks for deep learning frameworks",
+    title="Braun (2018), LSTM benchmarks for deep learning frameworks",
     software="PyTorch, TensorFlow, Lasagne and Keras of April 2018, CUDA 9.0, cuDNN 7, Ubuntu 16.04",
     batches=400,
     discarded=100,
     protocol="2018",
     link="https://github.com/stefbraun/rnn_benchmarks",
 )
-TABLES = tuple(Path(__file__).with_name(name) for name in ("seed-tables-2019.csv", "braun-2018.csv"))
+TABLES = tuple(Path(__file__).with_name(name) for name in ("carrot-2019.csv", "braun-2018.csv"))
+WITH_CONCLUSIONS = "carrot-2019 with conclusions"
 
 #: By the `source` of a row.
 SOURCES: dict[str, Source] = {
-    "seed-000": _STUDY,
-    "seed-001": _STUDY,
+    WITH_CONCLUSIONS: _CARROT,
+    "carrot-2019 tables alone": _CARROT,
     "braun-2018 framework comparison": _BRAUN,
     "braun-2018 PyTorch version comparison": _BRAUN,
 }
 
-#: Labels as they were meant.
-_MISSPELT = {"PyTroch": "PyTorch", "TF-Egaer": "TF-Eager"}
-
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of a published table; times in seconds. None: left blank there, or not a column of it."""
+    """One row of a published table; times in seconds. None: left blank, or the table has no such column."""
 
     source: str  # a key of SOURCES
     year: int
@@ -75,15 +74,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What the row is called in a table of ours."""
+        """The name of the row in our tables."""
         return self.seed_label if self.label else f"{self.framework} {self.implementation}"
 
     @property
     def seed_label(self) -> str:
-        """`PyTorch (fine-grained operators)`: what manifests give as `seed`, misprints put right."""
-        label = self.label
-        for wrong, right in _MISSPELT.items():
-            label = label.replace(wrong, right)
+        """`PyTorch (fine-grained operators)`: what manifests give as `seed`, with misprints corrected."""
+        label = self.label.replace("PyTroch", "PyTorch").replace("TF-Egaer", "TF-Eager")
         return f"{label} ({self.granularity})" if label else ""
 
     @property
@@ -93,13 +90,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def batch(self) -> int:
-        """Sequences a batch: the published tables all have their workload's own."""
+        """Sequences per batch: the published tables all use their workload's own batch size."""
         return CATALOG[self.workload].batch
 
 
 @lru_cache(maxsize=1)
 def published_rows() -> tuple[Published, ...]:
-    """All of them, in the order they were printed; blank rows too."""
+    """All rows in the order they were printed, blank ones included."""
     return (
         *(_of_2019(line) for line in _read(TABLES[0])),
         *(_of_2018(line) for line in _read(TABLES[1])),
@@ -117,6 +114,35 @@ def find_published(workload: str, phase: str, device: str, seed_label: str) -> l
         and (row.workload, row.phase, row.device) == (workload, phase, device)
         and row.wall_s is not None
     ]
+
+
+#: The implementations in PyTorch of Braun (2018), and the systems that are written in the same way.
+_BRAUN_SYSTEMS = {
+    "LSTMCell-basic": "pytorch/packed/eager",
+    "LSTMCell-fused": "pytorch/cell/eager",
+    "cuDNNLSTM": "pytorch/stack/eager",
+}
+
+
+def published_versions(system: str, workload: str, phase: str, precision: str = "fp32") -> tuple[Published, ...]:
+    """The times of Braun (2018) for a system's versions of PyTorch, oldest first, one row per version."""
+    by_version: dict[str, Published] = {}
+    for row in published_rows():
+        if (
+            row.source.startswith("braun-2018")
+            and row.framework.startswith("PyTorch ")
+            and _BRAUN_SYSTEMS.get(row.implementation) == system
+            and (row.workload, row.phase, "fp32") == (workload, phase, precision)
+            and row.wall_s is not None
+        ):
+            # The version comparison comes last and replaces the other table: it has decimals and deviations.
+            by_version[version_of(row)] = row
+    return tuple(sorted(by_version.values(), key=lambda row: version_key(version_of(row))))
+
+
+def version_of(row: Published) -> str:
+    """`0.4.0` of `PyTorch 0.4.0`."""
+    return row.framework.rpartition(" ")[2]
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -161,35 +187,3 @@ def _of_2018(line: dict[str, str]) -> Published:
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
-
-
-_BRAUN_SOURCES = "braun-2018"
-_FRAMEWORK = "PyTorch "
-
-#: Its implementations, and the system that is written in the same way.
-_SYSTEMS = {
-    "LSTMCell-basic": "pytorch/packed/eager",
-    "LSTMCell-fused": "pytorch/cell/eager",
-    "cuDNNLSTM": "pytorch/stack/eager",
-}
-
-
-def published_versions(system: str, workload: str, phase: str, precision: str = "fp32") -> tuple[Published, ...]:
-    """From old to new; one row a version. All on another machine, most on another device than a run's."""
-    found: dict[str, Published] = {}
-    for row in published_rows():
-        if (
-            row.source.startswith(_BRAUN_SOURCES)
-            and row.framework.startswith(_FRAMEWORK)
-            and _SYSTEMS.get(row.implementation) == system
-            and (row.workload, row.phase, "fp32") == (workload, phase, precision)
-            and row.wall_s is not None
-        ):
-            # The comparison of versions comes last: it has decimals and deviations, the other table has not.
-            found[version_of(row)] = row
-    return tuple(sorted(found.values(), key=lambda row: version_key(version_of(row))))
-
-
-def version_of(row: Published) -> str:
-    """`0.4.0` of `PyTorch 0.4.0`."""
-    return row.framework.rpartition(" ")[2]

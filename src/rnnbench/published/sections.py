@@ -1,4 +1,4 @@
-"""What was published, in reports: the claims as text and Markdown, and published rows beside measured ones."""
+"""The published tables in reports: the claims as text and Markdown, and published rows next to measured ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from rnnbench.units import listing
 
 
 class PublishedComparison(NamedTuple):
-    """One published row, and the measured one that stands for it, where there is one."""
+    """One published row, and a measured row of the same program if there is one."""
 
     published: Published
     run: str = ""
     measured: Row | None = None
-    contradicts: bool = False  # the published row contradicts itself, so its time may be a misprint
+    contradicts: bool = False  # the published row contradicts itself: its time may be a misprint
 
     @property
     def times_faster(self) -> float | None:
@@ -28,7 +28,7 @@ class PublishedComparison(NamedTuple):
 
 
 def compare_with_published(names: Sequence[str], runs: Sequence[Sequence[Row]]) -> list[PublishedComparison]:
-    """All that was published about these runs' workloads at their own sizes, in the order it was printed."""
+    """All published rows for the workloads and phases of these runs, in the order they were printed."""
     measured: dict[tuple[str, str, str, str], list[tuple[str, Row]]] = {}
     for name, rows in zip(names, runs, strict=True):
         for row in rows:
@@ -37,30 +37,28 @@ def compare_with_published(names: Sequence[str], runs: Sequence[Sequence[Row]]) 
                 measured.setdefault(key, []).append((name, row))
     doubtful = _doubtful()
     groups = {(row.workload, row.phase) for rows in runs for row in rows}
-    found: list[PublishedComparison] = []
-    for one in published_rows():
-        if (one.workload, one.phase) in groups and one.wall_s is not None:
-            same: Sequence[tuple[str, Row | None]] = measured.get(
-                (one.workload, one.phase, one.device, one.seed_label.casefold()), []
-            )
-            pairs = same or [("", None)]
-            found += [PublishedComparison(one, name, row, one in doubtful) for name, row in pairs]
-    return found
+    comparisons: list[PublishedComparison] = []
+    for published in published_rows():
+        if (published.workload, published.phase) in groups and published.wall_s is not None:
+            row_key = (published.workload, published.phase, published.device, published.seed_label.casefold())
+            pairs: Sequence[tuple[str, Row | None]] = measured.get(row_key) or [("", None)]
+            comparisons += [PublishedComparison(published, name, row, published in doubtful) for name, row in pairs]
+    return comparisons
 
 
 def _doubtful() -> set[Published]:
-    """The rows that `rnnbench audit` names."""
+    """The published rows that contradict themselves, as `rnnbench audit` finds them."""
     lines = read_table(TABLES[0])
     rows = {line.number: row for line, row in zip(lines, published_rows(), strict=False)}
-    return {rows[one.line.number] for one in audit_table(TABLES[0].name, lines, lines).suspects}
+    return {rows[suspect.line.number] for suspect in audit_table(TABLES[0].name, lines, lines).suspects}
 
 
 def claims_as_markdown(claims: Sequence[Claim]) -> Iterator[str]:
-    """The four quick conclusions of 2019, tested here and, beside it, on the tables they were drawn from."""
+    """The four quick conclusions of Carrot (2019), each with its verdict here and on the published tables."""
     if not claims:
         return
-    yield "# The Quick Conclusions of 2019"
-    yield "Each is tested on this report's numbers and, in brackets, on the tables it was drawn from."
+    yield "# The Quick Conclusions of Carrot (2019)"
+    yield "Each is tested on this report's numbers and, in parentheses, on its own tables (github.com/lcy-seso/Carrot)."
     for claim in claims:
         lines = [f"{claim.number}.  {escape_markdown(claim.text)} **{claim.verdict}** ({claim.published_verdict})"]
         lines += [
@@ -68,31 +66,31 @@ def claims_as_markdown(claims: Sequence[Claim]) -> Iterator[str]:
             for part in claim.parts
         ]
         yield "\n".join(lines)
-        measured = [(one, one.measured) for part in claim.parts for one in part.comparisons if one.measured]
+        measured = [(each, each.measured) for part in claim.parts for each in part.comparisons if each.measured]
         if measured:
             rows = [
                 [
-                    escape_markdown(one.statement),
-                    units.times(one.published),
+                    escape_markdown(each.statement),
+                    units.times(each.published),
                     units.times(ratio.estimate),
                     f"{units.times(ratio.low)} to {units.times(ratio.high)}",
-                    one.verdict,
-                    escape_markdown(one.remark),
+                    each.verdict,
+                    escape_markdown(each.remark),
                 ]
-                for one, ratio in measured
+                for each, ratio in measured
             ]
             yield markdown_table(
-                ["over 1 as claimed", "2019", "here", "95 % interval", "verdict", ""], rows, right=(1, 2, 3)
+                ["ratio claimed to be over 1", "2019", "here", "95 % interval", "verdict", ""], rows, right=(1, 2, 3)
             )
 
 
-def published_as_markdown(found: Sequence[PublishedComparison]) -> Iterator[str]:
-    if not found:
+def published_as_markdown(comparisons: Sequence[PublishedComparison]) -> Iterator[str]:
+    if not comparisons:
         return
     yield "# Published for the Same Models"
-    yield "Times of one batch. Where a measured row stands for a published one, it is the same program on this machine."
-    if any(one.contradicts for one in found):
-        yield "† The published row contradicts itself: its elapsed time or throughput means another time."
+    yield "Times of one batch. A measured row next to a published one is the same program on this machine."
+    if any(each.contradicts for each in comparisons):
+        yield "† The published row contradicts itself: its elapsed time or throughput implies another time."
     headings = [
         "published row",
         "workload",
@@ -101,26 +99,26 @@ def published_as_markdown(found: Sequence[PublishedComparison]) -> Iterator[str]
         "published",
         "measured",
         "measured row",
-        "faster",
+        "times as fast",
     ]
     rows = [
         [
-            escape_markdown(one.published.name),
-            escape_markdown(one.published.workload),
-            one.published.phase,
-            escape_markdown(one.published.when_and_where),
-            units.seconds(one.published.wall_s) + ("†" if one.contradicts else ""),
-            units.seconds(one.measured.wall_s if one.measured else None),
-            markdown_code(f"{one.measured.system} @ {one.measured.environment}") if one.measured else "",
-            units.times(one.times_faster),
+            escape_markdown(each.published.name),
+            escape_markdown(each.published.workload),
+            each.published.phase,
+            escape_markdown(each.published.when_and_where),
+            units.seconds(each.published.wall_s) + ("†" if each.contradicts else ""),
+            units.seconds(each.measured.wall_s if each.measured else None),
+            markdown_code(f"{each.measured.system} @ {each.measured.environment}") if each.measured else "",
+            units.times(each.times_faster),
         ]
-        for one in found
+        for each in comparisons
     ]
     yield markdown_table(headings, rows, right=(4, 5, 7))
 
 
 def claims_as_text(claims: Sequence[Claim]) -> str:
-    parts = ["Quick conclusions of seed 000 (2019, GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
+    parts = ["Quick conclusions of Carrot (2019; GeForce RTX 2080 Ti and a 6-core CPU), tested here on ptb-lm"]
     for claim in claims:
         lines = [wrapped(f"{claim.number}. “{claim.text}”", "", "   "), f"   {_verdicts(claim)}"]
         lines += [wrapped(f"Not measured or not verified {missing}.", "   ", "   ") for missing in _missing(claim)]
@@ -128,14 +126,14 @@ def claims_as_text(claims: Sequence[Claim]) -> str:
     return "\n\n".join(parts)
 
 
-def _verdicts(one: Claim | ClaimPart) -> str:
-    return f"{one.verdict} (by the seed's own tables: {one.published_verdict})"
+def _verdicts(claim: Claim | ClaimPart) -> str:
+    return f"{claim.verdict} (in the published tables: {claim.published_verdict})"
 
 
 def _missing(claim: Claim) -> list[str]:
-    """`on cpu: TF Eager and TF Graph`: what would have to be measured for the claim to be judged in full."""
+    """`on cpu: TF Eager and TF Graph`: what is missing to judge the whole claim."""
     labels: dict[str, list[str]] = {}
-    for comparison in (one for part in claim.parts for one in part.comparisons):
+    for comparison in (each for part in claim.parts for each in part.comparisons):
         for factor in (*comparison.over, *comparison.under):
             if factor.row is None and factor.label not in labels.setdefault(factor.device, []):
                 labels[factor.device].append(factor.label)
@@ -143,14 +141,14 @@ def _missing(claim: Claim) -> list[str]:
 
 
 def _part(part: ClaimPart) -> str:
-    """Its figures, measured and published; where nothing is measured the published ones alone."""
+    """Its figures: measured and published, or published alone where nothing was measured."""
     lines = [wrapped(f"{part.statement}: {_verdicts(part)}", "   • ", "     ")]
-    known = [one for one in part.comparisons if one.measured is not None]
-    lines += [wrapped(_comparison(one), "       ", "         ") for one in known]
-    rest = [one for one in part.comparisons if one.measured is None]
-    if rest:
-        published = ", ".join(units.times(one.published) for one in rest)
-        lines.append(wrapped(f"not measured: {len(rest)} ratios, 2019 {published}", "       ", "         "))
+    measured = [each for each in part.comparisons if each.measured is not None]
+    lines += [wrapped(_comparison(each), "       ", "         ") for each in measured]
+    missing = [each for each in part.comparisons if each.measured is None]
+    if missing:
+        published = ", ".join(units.times(each.published) for each in missing)
+        lines.append(wrapped(f"not measured: {len(missing)} ratios, 2019 {published}", "       ", "         "))
     return "\n".join(lines)
 
 

@@ -1,1 +1,1 @@
-"""Rows as something to read."""
+"""Runs for a reader: text, Markdown, CSV, JSON, charts and the page."""

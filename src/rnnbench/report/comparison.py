@@ -23,17 +23,17 @@ _NUMBERS = (1, 2, 3)
 
 LEGEND = """\
 B / A       time of a batch in B over that in A: above 1 B is slower
-interval    of that ratio, by Student's t over launches, which the other cases help to judge
-verdict     a difference only where the whole interval lies beyond ±{threshold:g} %; ~ the machine was busy"""
+interval    of that ratio, by Student's t over launches, with a variance moderated by the other cases
+verdict     a difference counts only if the whole interval lies beyond ±{threshold:g} %; ~ the machine was busy"""
 
 _ONE_LAUNCH = (
-    "one launch each: how launches differ is unknown, so the interval is wider by as much as a machine may move "
-    "before it is called noisy; measure with --launches 3 or more"
+    "one launch each: how launches differ is unknown, so the interval is widened by the noise threshold; "
+    "measure with --launches 3 or more"
 )
 
 
 class NamedRun(msgspec.Struct, frozen=True):
-    """One of the two runs: how it was named, and what it is."""
+    """A run with its name, described in one line."""
 
     name: str
     run: Run
@@ -58,7 +58,7 @@ def as_text(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Seque
 
 
 def as_markdown(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> str:
-    """For a pull request: what differs first, then everything."""
+    """For a pull request: the summary and failures come first."""
     parts = [f"**{_summary(comparison)}**"]
     parts += [f"**failed:** {escape_markdown(failure)}" for failure in failures]
     parts.append(f"- A: {escape_markdown(str(a))}\n- B: {escape_markdown(str(b))}")
@@ -74,21 +74,21 @@ def as_markdown(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: S
 def as_fields(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> dict[str, object]:
     """For JSON."""
     return {
-        "a": _side_fields(a),
-        "b": _side_fields(b),
+        "a": _run_fields(a),
+        "b": _run_fields(b),
         "failures": failures,
         "counts": {verdict: comparison.count(verdict) for verdict in COMPARISON_VERDICTS},
         **msgspec.structs.asdict(comparison),
     }
 
 
-def _side_fields(side: NamedRun) -> dict[str, object]:
-    run = side.run
-    return {"run": side.name, "created": run.created, "tool": run.tool, "machine": run.machine, "method": run.method}
+def _run_fields(named: NamedRun) -> dict[str, object]:
+    run = named.run
+    return {"run": named.name, "created": run.created, "tool": run.tool, "machine": run.machine, "method": run.method}
 
 
 def _groups(comparison: RunComparison) -> list[tuple[str, list[CaseComparison]]]:
-    """One table per workload, phase, device and precision; the largest slowdown first, what has no ratio last."""
+    """One table per workload, phase, device and precision; the largest slowdown first, cases without a ratio last."""
     groups: dict[tuple[str, str, str, str], list[CaseComparison]] = {}
     for case in comparison.cases:
         groups.setdefault(case.group, []).append(case)
@@ -100,12 +100,12 @@ def _groups(comparison: RunComparison) -> list[tuple[str, list[CaseComparison]]]
 def _cells(case: CaseComparison) -> list[str]:
     environments = dict.fromkeys((case.environment_a, case.environment_b))
     marks = "~" if case.noisy else ""
-    unproved = [name for name, status in (("A", case.status_a), ("B", case.status_b)) if status == "unverified"]
+    unverified = [name for name, status in (("A", case.status_a), ("B", case.status_b)) if status == "unverified"]
     verdict = case.verdict + marks
     if case.reason:
         verdict += f": {case.reason}"
-    elif unproved:
-        verdict += f" (unverified in {' and '.join(unproved)})"
+    elif unverified:
+        verdict += f" (unverified in {' and '.join(unverified)})"
     known = case.ratio_low is not None and case.ratio_high is not None
     return [
         f"{case.system} @ {' → '.join(environments)}",
@@ -118,11 +118,11 @@ def _cells(case: CaseComparison) -> list[str]:
 
 
 def _remarks(comparison: RunComparison) -> list[str]:
-    """What a reader must know beside the figures, one line each."""
+    """What a reader must know besides the figures, one line each."""
     kinds = sorted({kind for case in comparison.cases for kind in case.differing if kind in CROSSABLE})
     return [
-        *(f"compared across {one}" for one in comparison.crossed),
-        *(f"not comparable for {one}" for one in comparison.stopping),
+        *(f"compared across {difference}" for difference in comparison.crossed),
+        *(f"not comparable because of {difference}" for difference in comparison.stopping),
         *([f"if that is what you compare, add --across {','.join(kinds)}"] if kinds else []),
         *([_ONE_LAUNCH] if any(case.launches_a == case.launches_b == 1 for case in comparison.cases) else []),
         *(f"note: {note}" for note in comparison.notes),
@@ -131,17 +131,16 @@ def _remarks(comparison: RunComparison) -> list[str]:
     ]
 
 
-def _missing(side: str, cases: Sequence[Case]) -> list[str]:
+def _missing(run: str, cases: Sequence[Case]) -> list[str]:
     names = sorted({f"{case.system} @ {case.environment}" for case in cases})
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"only in {side}, {len(cases)} cases: {shown}"] if cases else []
+    return [f"only in {run}, {len(cases)} cases: {shown}"] if cases else []
 
 
 def _summary(comparison: RunComparison) -> str:
     counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in COMPARISON_VERDICTS)
     mean = ""
     if comparison.geometric_mean is not None:
-        found = comparison.geometric_mean
-        mean = f"; geometric mean of B / A {found.ratio:.3f}×"
-        mean += "" if found.low is None or found.high is None else f" [{found.low:.3f}, {found.high:.3f}]"
+        ratio, low, high = msgspec.structs.astuple(comparison.geometric_mean)
+        mean = f"; geometric mean of B / A {ratio:.3f}×" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
     return f"{len(comparison.cases)} cases in both runs: {counts}{mean}"

@@ -1,4 +1,4 @@
-"""What a report is made of: the runs, everything found in them, and how to speak of them. Writers only lay it out."""
+"""The content of a report: the runs, their analysis, and the panels of rows. Writers only lay it out."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -20,7 +20,7 @@ from rnnbench.store import Contents, read_folder
 
 
 class GroupAnalysis(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine, workload, phase, device and precision."""
+    """The results of one group of rows."""
 
     group: Group
     summary: tuple[Statement, ...]
@@ -31,9 +31,9 @@ class GroupAnalysis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """Of all runs given. Intervals are `[low, estimate, high]` in JSON."""
+    """The results of all runs. Intervals are `[low, estimate, high]` in JSON."""
 
-    rows: tuple[tuple[Row, ...], ...]  # of each run, as `make_rows` gives them
+    rows: tuple[tuple[Row, ...], ...]  # of each run, as returned by `make_rows`
     peaks: tuple[Peak, ...]
     groups: tuple[GroupAnalysis, ...]  # in the order of runs and their cases
     claims: tuple[Claim, ...]
@@ -44,11 +44,11 @@ def analyse(runs: Sequence[Contents]) -> Analysis:
     groups: list[GroupAnalysis] = []
     peaks: list[Peak] = []
     for number, (contents, rows) in enumerate(zip(runs, measured, strict=True)):
-        found = find_peaks(contents.records, number)
-        peaks += found.values()
-        groups += [_analyse_group(contents, group, members, found) for group, members in _grouped(number, rows)]
+        run_peaks = find_peaks(contents.records, number)
+        peaks += run_peaks.values()
+        groups += [_analyse_group(contents, group, members, run_peaks) for group, members in _grouped(number, rows)]
     return Analysis(
-        rows=tuple(tuple(one.row for one in rows) for rows in measured),
+        rows=tuple(tuple(each.row for each in rows) for rows in measured),
         peaks=tuple(peaks),
         groups=tuple(groups),
         claims=judge_claims(runs, measured),
@@ -57,8 +57,8 @@ def analyse(runs: Sequence[Contents]) -> Analysis:
 
 def _grouped(run: int, rows: Sequence[MeasuredRow]) -> list[tuple[Group, list[MeasuredRow]]]:
     groups: dict[Group, list[MeasuredRow]] = {}
-    for one in rows:
-        groups.setdefault(Group(run, *one.row.group), []).append(one)
+    for measured in rows:
+        groups.setdefault(Group(run, *measured.row.group), []).append(measured)
     return list(groups.items())
 
 
@@ -69,7 +69,7 @@ def _analyse_group(
     best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
     return GroupAnalysis(
         group=group,
-        summary=summarise([one.row for one in rows], best, gaps, break_evens),
+        summary=summarise([measured.row for measured in rows], best, gaps, break_evens),
         best=best,
         gaps=gaps,
         break_evens=break_evens,
@@ -77,7 +77,7 @@ def _analyse_group(
     )
 
 
-#: The order below the line.
+#: In the order in which tables show them, below the ranked rows.
 UNRANKED_STATUSES = ("wrong", "failed", "timeout", "unverified", "unsupported")
 
 
@@ -92,37 +92,37 @@ def ranked_rows(rows: Iterable[Row]) -> list[Row]:
 
 
 def unranked_rows(rows: Iterable[Row]) -> list[Row]:
-    """A wrong row keeps its time, but stands here."""
+    """The other rows by status. A wrong row keeps its time but is not ranked."""
     return sorted((row for row in rows if not is_ranked(row)), key=lambda row: UNRANKED_STATUSES.index(row.status))
 
 
 class Panel:
-    """The rows of one run that differ in nothing but who computes them, and what was found about them."""
+    """One group with its rows and its analysis."""
 
-    def __init__(self, found: GroupAnalysis, rows: Sequence[Row]) -> None:
-        self.found = found
-        self.group: Group = found.group
+    def __init__(self, analysis: GroupAnalysis, rows: Sequence[Row]) -> None:
+        self.analysis = analysis
+        self.group: Group = analysis.group
         self.rows = rows
-        self.title = str(found.group)
+        self.title = str(analysis.group)
 
     @cached_property
-    def timed(self) -> list[Row]:
+    def ranked(self) -> list[Row]:
         return ranked_rows(self.rows)
 
     @cached_property
-    def below(self) -> list[Row]:
+    def unranked(self) -> list[Row]:
         return unranked_rows(self.rows)
 
     @cached_property
     def verified(self) -> list[Row]:
-        return [row for row in self.timed if row.status == "verified"]
+        return [row for row in self.ranked if row.status == "verified"]
 
     @cached_property
     def _names(self) -> dict[RowId, str]:
         return short_names(self.rows)
 
     def name(self, row: Row) -> str:
-        """The system's name, with its environment where it is here in several."""
+        """The system's name, with the environment where the system has rows in several."""
         return self._names[row_id(row)]
 
 
@@ -132,32 +132,32 @@ def make_panels(analysis: Analysis) -> list[Panel]:
     for run, rows in enumerate(analysis.rows):
         for row in rows:
             members.setdefault(Group(run, *row.group), []).append(row)
-    return [Panel(found, members[found.group]) for found in analysis.groups]
+    return [Panel(group, members[group.group]) for group in analysis.groups]
 
 
 class Document:
     """One or several runs, read and analysed once."""
 
     def __init__(self, names: Sequence[str], runs: Sequence[Contents]) -> None:
-        self.names = names  # of the runs, each another
+        self.names = names  # of the runs, all different
         self.runs = runs
         self.analysis = analyse(runs)
         self.panels = make_panels(self.analysis)
 
     def launches(self, group: Group, row: Row) -> tuple[Launch, ...]:
-        """Those that stand for a row of a group."""
+        """The launches from which a row of a group was computed."""
         return self._launches[group, row.system, row.environment]
 
     @cached_property
     def _launches(self) -> dict[tuple[Group, str, str], tuple[Launch, ...]]:
         return {
-            (Group(number, *one.case.group), one.case.system, one.case.environment): one.launches
+            (Group(number, *result.case.group), result.case.system, result.case.environment): result.launches
             for number, run in enumerate(self.runs)
-            for one in find_case_results(run)
+            for result in find_case_results(run)
         }
 
     @property
-    def several(self) -> bool:
+    def has_several_runs(self) -> bool:
         return len(self.runs) > 1
 
 
@@ -166,18 +166,18 @@ def read_document(folders: Sequence[Path]) -> Document:
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:
-    """The folders' own names; with a number where two are called the same."""
+    """The folders' names, with a number where two have the same name."""
     names: list[str] = []
     for folder in folders:
         name = plain = folder.resolve().name
         while name in names:
-            name = f"{plain} ({sum(one.startswith(plain) for one in names) + 1})"
+            name = f"{plain} ({sum(other.startswith(plain) for other in names) + 1})"
         names.append(name)
     return names
 
 
 def machine_name(run: Run, device: str) -> str:
-    """What the rows of a device ran on, as a subtitle says it."""
+    """The GPU or processor on which the rows of a device ran."""
     machine = run.machine
     if device == "cuda" and machine.gpus:
         return machine.gpus[0].name

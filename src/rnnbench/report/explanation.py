@@ -1,4 +1,4 @@
-"""What the numbers of some runs say, as text: sentences, a table for each group, and the seed's conclusions."""
+"""The output of `rnnbench explain`: sentences and a table for each group, and the claims of Carrot (2019)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,6 @@ from rnnbench.report.document import Analysis, GroupAnalysis
 from rnnbench.text import Column, render_table, wrapped
 from rnnbench.units import count_interval, percent_interval
 
-WIDTH = 110
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
@@ -26,33 +25,30 @@ COLUMNS = (
     Column("memory", right=True),
 )
 LEGEND = """\
-ratio         wall time over that of the best verified row; of fine/eager it is the gap, the price of flexibility
-of the limit  the least time the machine needs for this work, over the wall time
+ratio         wall time over that of the best verified row; for fine/eager it is the gap, the price of flexibility
+of the limit  the least time the machine needs for this work, divided by the wall time
 of eager      wall time over that of the same program run eagerly by the same framework
 recovered     the share of the gap, on a log scale, that this execution of the fine-grained program closes
-compile       first call and warm-up, less what as many steady batches take
-pays after    batches until the compile time is saved again; never: it is slower than eager
-memory        peak of the worker process: host, or device where it ran on one
-Only verified rows are here. A difference counts when its whole 95 % interval lies beyond 2 %; what is said in words
-rests on wider intervals than the table's, which know how few launches there are."""
+compile       first call and warm-up, less the time of as many steady batches
+pays after    batches until the saved time makes up for the compile time; never: it is slower than eager
+memory        peak of the worker process; of the GPU for rows that ran on one
+Only verified rows are shown. A difference counts when its whole 95 % interval lies beyond 2 %. The sentences rest on
+wider intervals than the table's, because they allow for the small number of launches."""
 
 
 def show_explanation(
     analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool
 ) -> str:
-    """Everything `rnnbench explain` prints: these groups of the analysis, and the claims if they are wanted."""
+    """These groups of the analysis, and the claims if they are wanted."""
     parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
-    for one in groups:
-        rows = [row for row in analysis.rows[one.group.run] if (one.group.run, *row.group) == _key(one.group)]
-        parts.append(_group(one, rows, len(runs) > 1))
+    for each in groups:
+        number = each.group.run
+        rows = [row for row in analysis.rows[number] if Group(number, *row.group) == each.group]
+        parts.append(_group(each, rows, len(runs) > 1))
     parts.append(LEGEND)
     if with_claims:
         parts.append(claims_as_text(analysis.claims))
     return "\n\n".join(parts)
-
-
-def _key(group: Group) -> tuple[int, str, str, str, str]:
-    return (group.run, group.workload, group.phase, group.device, group.precision)
 
 
 def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str:
@@ -62,7 +58,7 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     for peak in peaks:
         if peak.run == number:
             lines.append(
-                f"limit  {peak.device} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in products"
+                f"limit  {peak.device} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in matrix products"
                 f" ({peak.flops_environment}), {units.rate(peak.bytes_per_s, 'B')} in copies"
                 f" ({peak.bytes_environment}){', measured while the machine was busy' if peak.noisy else ''}"
             )
@@ -71,42 +67,42 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     return "\n".join(lines)
 
 
-def _group(one: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
-    title = f"{one.group}   (run {one.group.run + 1})" if several else str(one.group)
-    lines = [title]
-    for statement in one.summary:
-        lines.append(wrapped(statement.text, "  • ", "    "))
-    if one.least is not None:
+def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
+    group, least = analysis.group, analysis.least
+    lines = [f"{group}   (run {group.run + 1})" if several else str(group)]
+    lines += [wrapped(statement.text, "  • ", "    ") for statement in analysis.summary]
+    if least is not None:
+        bound = "matrix products" if least.bound_by == "products" else least.bound_by
         lines.append(
-            f"  Its work: {units.figures(one.least.flops / 1e9)} GFLOP, {units.size(one.least.bytes)}; at least"
-            f" {units.seconds(one.least.seconds)} here, bound by {one.least.bound_by}."
+            f"  Work of one batch: {units.figures(least.flops / 1e9)} GFLOP, {units.size(least.bytes)}; at least"
+            f" {units.seconds(least.seconds)} on this machine, bound by {bound}."
         )
     verified = sorted((row for row in rows if is_verified(row)), key=lambda row: row.wall_s or 0.0)
     if not verified:
         return "\n".join(lines)
     names = short_names(rows)
-    recovered = {each.row: each for gap in one.gaps for each in gap.recovered}
-    pays = {each.row: each for each in one.break_evens}
-    cells = [_cells(row, names, recovered.get(row_id(row)), pays.get(row_id(row))) for row in verified]
+    recovered = {each.row: each for gap in analysis.gaps for each in gap.recovered}
+    break_evens = {each.row: each for each in analysis.break_evens}
+    cells = [_cells(row, names, recovered.get(row_id(row)), break_evens.get(row_id(row))) for row in verified]
     return "\n".join(lines) + "\n\n" + render_table(COLUMNS, cells, indent="  ")
 
 
-def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, pays: BreakEven | None) -> list[str]:
+def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, break_even: BreakEven | None) -> list[str]:
     return [
         names[row_id(row)],
         units.seconds(row.wall_s),
         units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
         units.times(row.ratio),
         "–" if row.limit_share is None else f"{100 * row.limit_share:.1f} %",
-        units.times(pays.against_eager.estimate) if pays else "",
+        units.times(break_even.against_eager.estimate) if break_even else "",
         percent_interval(recovered.share) if recovered and recovered.share else "",
         units.seconds(row.compile_s),
-        _pays(pays) if pays else "",
+        _pays_after(break_even) if break_even else "",
         units.size(memory_of(row)),
     ]
 
 
-def _pays(one: BreakEven) -> str:
-    if one.batches is not None:
-        return f"{count_interval(one.batches)} batches"
-    return "never" if one.verdict == "slower" else "no difference seen"
+def _pays_after(break_even: BreakEven) -> str:
+    if break_even.batches is not None:
+        return f"{count_interval(break_even.batches)} batches"
+    return "never" if break_even.verdict == "slower" else "no difference seen"

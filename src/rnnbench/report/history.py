@@ -1,4 +1,4 @@
-"""Systems over versions as text, as Markdown and as JSON."""
+"""Systems over the versions of their frameworks: text, Markdown, JSON, CSV, charts and a page."""
 
 import csv
 import io
@@ -35,29 +35,29 @@ COLUMNS = (
 _NUMBERS = (2, 4)
 LEGEND = """\
 time        of one batch, with its interval by bootstrap over launches and samples
-× newest    time over that of the newest verified version: above 1 it is slower; with its interval, by Student's t
-status      verified rows alone are compared; ~ the machine was busy
-published   what a study measured with versions that no registry offers any more, on another machine"""
+× newest    time over that of the newest verified version: above 1 is slower; with its interval, by Student's t
+status      only verified rows are compared; ~ the machine was busy
+published   measured by others on another machine, with versions that no registry offers any more"""
 
 
 def as_text(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> str:
-    parts = ["\n".join(f"{run}" for run in runs)]
+    parts = ["\n".join(str(run) for run in runs)]
     for line in lines:
-        rows: list[list[str] | None] = [*cells(line, len(runs) > 1)]
+        rows: list[list[str] | None] = [*_table_rows(line, len(runs) > 1)]
         if line.published:
             rows.insert(len(line.published), RULE)
-        parts.append(f"{title(line)}\n" + render_table(COLUMNS, rows, indent="  "))
+        parts.append(f"{_title(line)}\n" + render_table(COLUMNS, rows, indent="  "))
     return "\n\n".join([*parts, LEGEND])
 
 
 def as_markdown(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], charts: Sequence[Chart] = ()) -> str:
     parts = ["# From version to version", "\n".join(f"- {escape_markdown(str(run))}" for run in runs)]
-    parts += [f"![{escape_markdown(chart.words)}](charts/{chart.name}.svg)" for chart in charts]
+    parts += [f"![{escape_markdown(chart.description)}](charts/{chart.name}.svg)" for chart in charts]
     headings = [column.heading for column in COLUMNS]
     for line in lines:
-        rows = [[escape_markdown(cell) for cell in row] for row in cells(line, len(runs) > 1)]
-        parts.append(f"## {escape_markdown(title(line))}\n\n" + markdown_table(headings, rows, _NUMBERS))
-    parts.append("\n".join(f"- {each}" for each in (*map(escape_markdown, LEGEND.splitlines()), *sources(lines))))
+        rows = [[escape_markdown(cell) for cell in row] for row in _table_rows(line, len(runs) > 1)]
+        parts.append(f"## {escape_markdown(_title(line))}\n\n" + markdown_table(headings, rows, _NUMBERS))
+    parts.append("\n".join(f"- {each}" for each in (*map(escape_markdown, LEGEND.splitlines()), *_sources(lines))))
     return "\n\n".join(parts) + "\n"
 
 
@@ -65,8 +65,8 @@ def as_fields(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> dict[st
     """For JSON."""
     return {
         "runs": [
-            {"run": one.name, "created": one.run.created, "machine": one.run.machine, "method": one.run.method}
-            for one in runs
+            {"run": named.name, "created": named.run.created, "machine": named.run.machine, "method": named.run.method}
+            for named in runs
         ],
         "lines": [
             {
@@ -81,58 +81,17 @@ def as_fields(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> dict[st
     }
 
 
-def title(line: HistoryLine) -> str:
-    return f"{line.name}   {' · '.join(line.group)}"
-
-
-def sources(lines: Sequence[HistoryLine]) -> list[str]:
-    """Where the published rows are from."""
-    found = dict.fromkeys(SOURCES[row.source] for line in lines for row in line.published)
-    return [f"published: {one.title}, {one.link}; {one.software}" for one in found]
-
-
-def cells(line: HistoryLine, several: bool) -> list[list[str]]:
-    """The rows of a table: first what was published, then what was measured, each from old to new."""
-    return [*map(_published, line.published), *(_cells(line, point, several) for point in line.points)]
-
-
-def _cells(line: HistoryLine, point: HistoryPoint, several: bool) -> list[str]:
-    status = point.status + ("~" if point.noisy else "")
-    than = " than the newest" if point.verdict in ("slower", "faster") else ""
-    said = "the newest" if point.newest else f"{point.verdict or ''}{than}"
-    remarks = "; ".join(filter(None, (said, point.reason, f"in {point.run}" if several else "")))
-    return [
-        point.release if line.predecessor else point.version,
-        point.python or "–",
-        units.seconds(point.wall_s),
-        units.span(point.wall_low_s, point.wall_high_s, point.wall_s),
-        units.times(point.ratio),
-        "" if point.ratio_low is None or point.newest else f"[{point.ratio_low:.2f}, {point.ratio_high:.2f}]",
-        f"{status}: {remarks}" if remarks else status,
-    ]
-
-
-def _published(row: Published) -> list[str]:
-    deviation = "" if row.wall_std_s is None else f"± {units.seconds(row.wall_std_s)}"
-    where = f"published: {row.when_and_where}, {'GPU' if row.device == 'cuda' else 'CPU'}, another machine"
-    return [version_of(row), "–", units.seconds(row.wall_s), deviation, "–", "", where]
-
-
-_LINE_FIELDS = ("system", "workload", "phase", "device", "precision")
-_POINT_FIELDS = [field.name for field in msgspec.structs.fields(HistoryPoint)]
-
-
 def write_history(
     lines: Sequence[HistoryLine], runs: Sequence[NamedRun], out: Path, formats: Iterable[str]
 ) -> list[Path]:
-    """Everything is made before anything is written; returns what was."""
+    """Write a report into a folder; returns the files. Nothing is written before all of them are made."""
     chosen = read_formats(formats)
     require_folder(out)
     charts = draw_history(lines, runs) if {"html", "svg", "png"} & chosen else []
     files: dict[str, bytes] = {}
     for chart in charts:
         if "svg" in chosen:
-            files[f"charts/{chart.name}.svg"] = as_file(chart.svg, chart.words)
+            files[f"charts/{chart.name}.svg"] = as_file(chart.svg, chart.description)
         if "png" in chosen:
             files[f"charts/{chart.name}.png"] = as_png(chart.svg)
     if "csv" in chosen:
@@ -147,24 +106,28 @@ def write_history(
 
 
 def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> list[Chart]:
-    """One for each framework and group in which any two versions could be compared."""
+    """One chart for each framework and group in which two versions could be compared."""
     groups: dict[tuple[str, ...], list[HistoryLine]] = {}
     for line in lines:
         if len(compared(line)) > 1:
             groups.setdefault((line.framework, *line.group), []).append(line)
     charts = []
     for (framework, *group), members in groups.items():
-        place = "; ".join(dict.fromkeys(machine_name(one.run, members[0].device) for one in runs))
+        machines = "; ".join(dict.fromkeys(machine_name(named.run, members[0].device) for named in runs))
         heading = f"From version to version: {framework}, {' · '.join(group)}"
         name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") for part in ("versions", framework, *group))
-        words = f"{framework}, {' · '.join(group)}: time of one batch over versions, relative to the newest."
-        drawn = draw(versions(members, title=heading, subtitle=f"verified rows, with 95 % interval · {place}"))
-        charts.append(Chart(0, "versions", name[:150], words, drawn))
+        description = f"{framework}, {' · '.join(group)}: time of one batch over versions, relative to the newest."
+        drawn = draw(versions(members, title=heading, subtitle=f"verified rows, with 95 % interval · {machines}"))
+        charts.append(Chart(0, "versions", name[:150], description, drawn))
     return charts
 
 
+_LINE_FIELDS = ("system", "workload", "phase", "device", "precision")
+_POINT_FIELDS = [field.name for field in msgspec.structs.fields(HistoryPoint)]
+
+
 def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
-    """One flat line for every point; published rows are in the other files."""
+    """One line for every measured point; published rows are in the other files only."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_LINE_FIELDS, *_POINT_FIELDS])
@@ -175,16 +138,54 @@ def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
 
 
 def _as_html(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], charts: Sequence[Chart]) -> bytes:
-    """Static: no script, so none is allowed. Jinja2 escapes all text, Vega that of its drawings."""
+    """A page without scripts. Jinja2 escapes all text, and Vega the text in its drawings."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(read_part("history.html")).render(
         version=__version__,
         runs=[str(run) for run in runs],
         charts=charts,
-        tables=[(title(line), cells(line, len(runs) > 1)) for line in lines],
+        tables=[(_title(line), _table_rows(line, len(runs) > 1)) for line in lines],
         columns=COLUMNS,
         legend=[(each[:12].strip(), each[12:]) for each in LEGEND.splitlines()],
-        sources=sources(lines),
+        sources=_sources(lines),
         style=colours(line.framework for line in lines) + read_part("style.css"),
     )
     return page.encode()
+
+
+def _title(line: HistoryLine) -> str:
+    return f"{line.name}   {' · '.join(line.group)}"
+
+
+def _sources(lines: Sequence[HistoryLine]) -> list[str]:
+    """Where the published rows come from."""
+    sources = dict.fromkeys(SOURCES[row.source] for line in lines for row in line.published)
+    return [f"published: {source.title}, {source.link}; {source.software}" for source in sources]
+
+
+def _table_rows(line: HistoryLine, several_runs: bool) -> list[list[str]]:
+    """The published rows first, then the measured ones, each oldest first."""
+    measured = [_measured_cells(line, point, several_runs) for point in line.points]
+    return [*map(_published_cells, line.published), *measured]
+
+
+def _measured_cells(line: HistoryLine, point: HistoryPoint, several_runs: bool) -> list[str]:
+    status = point.status + ("~" if point.noisy else "")
+    than = " than the newest" if point.verdict in ("slower", "faster") else ""
+    verdict = "the newest" if point.newest else f"{point.verdict or ''}{than}"
+    remarks = "; ".join(filter(None, (verdict, point.reason, f"in {point.run}" if several_runs else "")))
+    return [
+        point.release if line.predecessor else point.version,
+        point.python or "–",
+        units.seconds(point.wall_s),
+        units.span(point.wall_low_s, point.wall_high_s, point.wall_s),
+        units.times(point.ratio),
+        "" if point.ratio_low is None or point.newest else f"[{point.ratio_low:.2f}, {point.ratio_high:.2f}]",
+        f"{status}: {remarks}" if remarks else status,
+    ]
+
+
+def _published_cells(row: Published) -> list[str]:
+    deviation = "" if row.wall_std_s is None else f"± {units.seconds(row.wall_std_s)}"
+    where = f"published: {row.when_and_where}, {'GPU' if row.device == 'cuda' else 'CPU'}, another machine"
+    return [version_of(row), "–", units.seconds(row.wall_s), deviation, "–", "", where]

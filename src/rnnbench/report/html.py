@@ -1,9 +1,8 @@
-"""`report.html`: one file with everything in it, that works from a disk without a network.
+"""`report.html`: one file that contains everything and works without a network.
 
-What comes from a run reaches the page in three ways, each of them escaped: as text of the template (Jinja2's
-autoescape), as JSON that cannot end its element, and inside the drawings, whose text Vega escapes. What the
-template marks as safe is these two and the page's own style and script. A content security policy allows that
-script by its hash and nothing else, should an escape ever fail.
+Text from a run reaches the page in three ways, and each is escaped: as text of the template (by Jinja2), as JSON that
+cannot end its element, and inside the drawings (by Vega). The template marks as safe only the last two and the
+page's own style and script. As a second defence, a content security policy allows only this script, by its hash.
 """
 
 import base64
@@ -17,6 +16,7 @@ from jinja2 import Environment, StrictUndefined
 
 from rnnbench import units
 from rnnbench.analysis.row import Group, Row, memory_of
+from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.published.rows import SOURCES
 from rnnbench.published.sections import compare_with_published
@@ -28,7 +28,7 @@ from rnnbench.report.terminal import LEGEND
 from rnnbench.store import Contents
 from rnnbench.version import __version__
 
-#: In the order in which they build on each other.
+#: Each uses only those before it.
 SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", "table", "main")
 
 
@@ -40,13 +40,13 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
     page = environment.from_string(read_part("template.html")).render(
         title=_title(document),
         version=__version__,
-        several=document.several,
-        runs=[_run(name, contents) for name, contents in zip(document.names, document.runs, strict=True)],
+        several=document.has_several_runs,
+        runs=[_run_facts(name, contents) for name, contents in zip(document.names, document.runs, strict=True)],
         charts=charts,
         legend=[(line[:12].strip(), line[12:]) for line in LEGEND.splitlines()],
         claims=document.analysis.claims,
         published=published,
-        sources=list({id(one): one for one in (SOURCES[row.published.source] for row in published)}.values()),
+        sources=list(dict.fromkeys(SOURCES[row.published.source] for row in published)),
         style=colours(frameworks(document)) + read_part("style.css"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -67,7 +67,7 @@ def _title(document: Document) -> str:
     return f"What flexibility costs: {', '.join(machines)}"
 
 
-def _run(name: str, contents: Contents) -> dict[str, Any]:
+def _run_facts(name: str, contents: Contents) -> dict[str, Any]:
     run = contents.run
     machine, method = run.machine, run.method
     caches = ", ".join(f"{level} {size}" for level, size in machine.caches.items())
@@ -98,7 +98,7 @@ def _run(name: str, contents: Contents) -> dict[str, Any]:
 
 
 def colours(names: Iterable[str]) -> str:
-    """The theme's colours for the page, its drawings and these frameworks; paper is always light."""
+    """The theme's colours for the page, its drawings and these frameworks; print is always light."""
     roles = {"ink": theme.INK, "muted": theme.MUTED, "grid": theme.GRID, "line": theme.LINE}
     roles |= {"ground": theme.GROUND, "limit": theme.LIMIT}
     tones = [look.tone for look in theme.looks(names).values()]
@@ -109,19 +109,19 @@ def colours(names: Iterable[str]) -> str:
     return f"{light}\n@media screen and (prefers-color-scheme:dark){{{dark}{theme.dark_css('.chart ')}}}\n"
 
 
-#: Of a row, as they are; `fields` in the page's data names these and those that `_row` adds.
-_PLAIN = (
+#: The fields of a row that go into the page's data unchanged; `_rows` adds the others of FIELDS.
+_ROW_FIELDS = (
     "system", "framework", "environment", "status", "reason", "wall_s", "wall_low_s", "wall_high_s", "elapsed_s",
     "batches", "sequences_per_s", "ratio", "ratio_low", "ratio_high", "best", "import_s", "build_s", "first_call_s",
     "warm_up_s", "compile_s", "limit_s", "limit_share", "parameter_count", "threads", "noisy", "stage", "log_tail",
     "description", "seed_label", "operators", "host_share", "bottleneck", "new_batch_s", "new_batch", "new_length_s",
     "new_length",
 )  # fmt: skip
-FIELDS = ("group", "counts", "memory_bytes", "command", "proof", "launches", *_PLAIN)
+FIELDS = ("group", "counts", "memory_bytes", "command", "proof", "launches", *_ROW_FIELDS)
 
 
 def page_data(document: Document, charts: list[Chart]) -> str:
-    """JSON for a script element: every `<`, `>` and `&` in it is written as an escape."""
+    """JSON for a script element, with every `<`, `>` and `&` escaped."""
     groups = {panel.group: number for number, panel in enumerate(document.panels)}
     proofs = _Proofs()
     rows = [
@@ -131,10 +131,11 @@ def page_data(document: Document, charts: list[Chart]) -> str:
     ]
     content = {
         "runs": [
-            {"name": name, "created": one.run.created} for name, one in zip(document.names, document.runs, strict=True)
+            {"name": name, "created": contents.run.created}
+            for name, contents in zip(document.names, document.runs, strict=True)
         ],
         "groups": [_group(document, number) for number in range(len(document.panels))],
-        "charts": [{"group": one.panel, "kind": one.kind} for one in charts],
+        "charts": [{"group": chart.panel, "kind": chart.kind} for chart in charts],
         "frameworks": frameworks(document),
         "below": UNRANKED_STATUSES,
         "environments": [_environments(contents) for contents in document.runs],
@@ -148,7 +149,7 @@ def page_data(document: Document, charts: list[Chart]) -> str:
 
 
 def frameworks(document: Document) -> list[str]:
-    """In the order of their names, by which the page numbers their colours."""
+    """Sorted by name: a framework's index is the number of its colour in the page."""
     return sorted({row.framework for rows in document.analysis.rows for row in rows})
 
 
@@ -165,19 +166,19 @@ def _group(document: Document, number: int) -> dict[str, Any]:
         "precision": group.precision,
         "machine": machine_name(run, group.device),
         "shape": f"batch {workload.batch} × {workload.steps} steps",
-        "summary": [{"kind": one.kind, "text": one.text} for one in panel.found.summary],
+        "summary": [{"kind": each.kind, "text": each.text} for each in panel.analysis.summary],
     }
 
 
 def _environments(contents: Contents) -> dict[str, str]:
     return {
-        name: f"{one.framework} {one.version}, Python {one.python_version}"
-        for name, one in contents.run.environments.items()
+        name: f"{environment.framework} {environment.version}, Python {environment.python_version}"
+        for name, environment in contents.run.environments.items()
     }
 
 
 class _Proofs:
-    """Verifications, each once, with the quantities' names told once for all."""
+    """The verifications, and the names of their quantities, which the entries refer to by number."""
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
@@ -185,8 +186,8 @@ class _Proofs:
 
     def add(self, proof: Verification) -> int:
         figures = [
-            (self.quantities.setdefault(one.quantity, len(self.quantities)), one.error, one.tolerance)
-            for one in proof.figures
+            (self.quantities.setdefault(figure.quantity, len(self.quantities)), figure.error, figure.tolerance)
+            for figure in proof.figures
         ]
         self.entries.append([proof.verdict, proof.reason, proof.case.workload, proof.log_tail, figures])
         return len(self.entries) - 1
@@ -196,45 +197,45 @@ def _rows(
     contents: Contents, run: int, rows: tuple[Row, ...], groups: dict[Group, int], proofs: _Proofs
 ) -> list[list[Any]]:
     launches: dict[tuple[str, ...], list[Launch]] = {}
-    numbers: dict[tuple[str, ...], int] = {}
+    proof_numbers: dict[tuple[str, ...], int] = {}
     for record in contents.records:
         if isinstance(record, Launch):
             launches.setdefault(_key(record.case), []).append(record)
         elif isinstance(record, Verification):
-            numbers[_key(record.case)] = proofs.add(record)
+            proof_numbers[_key(record.case)] = proofs.add(record)
     proved_on = contents.run.proved_on
-    found: list[list[Any]] = []
+    entries: list[list[Any]] = []
     for row in rows:
-        proof = numbers.get((proved_on.get(row.workload, ""), *_key(row)[1:]))
-        found.append(
+        proof = proof_numbers.get((proved_on.get(row.workload, ""), *_key(row)[1:]))
+        entries.append(
             [
                 groups[Group(run, *row.group)],
                 is_ranked(row),
                 memory_of(row),
                 "" if row.status == "unsupported" else command_for_row(contents.run, row),
                 proof,
-                [_launch(one) for one in launches.get(_key(row), ())],
-                *(getattr(row, name) for name in _PLAIN),
+                [_launch(launch) for launch in launches.get(_key(row), ())],
+                *(getattr(row, name) for name in _ROW_FIELDS),
             ]
         )
-    return found
+    return entries
 
 
-def _key(case: Any) -> tuple[str, ...]:
-    """A row has the names of its case."""
+def _key(case: Case | Row) -> tuple[str, ...]:
+    """The same for a case and its row."""
     return (case.workload, case.system, case.phase, case.device, case.precision, case.environment)
 
 
 def _launch(launch: Launch) -> list[Any]:
-    """Round, when, outcome, noisy, versions, batches of a block (one number where all are alike), nanoseconds."""
+    """Round, start, outcome, noisy, versions, batches of each block (one number if all are equal), nanoseconds."""
     sizes = [sample.batches for sample in launch.samples]
-    alike = len(set(sizes)) == 1
+    equal = len(set(sizes)) == 1
     return [
         launch.round,
         launch.started,
         launch.outcome,
         launch.noisy,
         launch.versions,
-        sizes[0] if alike else sizes,
+        sizes[0] if equal else sizes,
         [round(sample.seconds * 1e9) for sample in launch.samples],
     ]

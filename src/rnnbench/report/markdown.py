@@ -1,4 +1,4 @@
-"""`report.md`, in the layout of the seeds: environment, model, then a table for each granularity and device."""
+"""`report.md`, laid out as in Carrot (2019): environment, model, then a table for each granularity and device."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from rnnbench.report.terminal import profile_cells, was_profiled
 from rnnbench.store import Contents
 from rnnbench.text import escape_markdown, markdown_block, markdown_code, markdown_table
 
-#: The seeds' three classes, with their headings.
+#: The headings of Carrot (2019), and the granularities in each table.
 CLASSES = (
     ("LSTM Network Implemented by Fine-grained Operators", ("fine", "packed")),
     ("Static LSTM Cell", ("cell",)),
@@ -36,8 +36,8 @@ HEADINGS = (
 )
 _NUMBERS = range(1, 10)
 
-#: Before the status, where any row was profiled.
-PROFILED = ("Operators", "No Operator", "New Batch Size", "New Length")
+#: Before the status, in tables with a profiled row.
+PROFILE_HEADINGS = ("Operators", "No Operator", "New Batch Size", "New Length")
 _METRICS = """\
 Metrics:
 
@@ -45,15 +45,15 @@ Metrics:
 2.  wall time: average time of running one batch, with its 95 % interval by bootstrap.
 3.  sequence per second.
 4.  ratio: wall time over that of the best verified row with the same model, phase, device and precision.
-5.  first call: the first batch, with all tracing and compiling in it.
-6.  of the limit: the least time the machine needs for the work of one batch, over the wall time.
+5.  first call: the first batch, with tracing and compiling.
+6.  of the limit: the least time the machine needs for the work of one batch, divided by the wall time.
 7.  status: `verified` rows have the loss, gradients and updates of the float64 reference; `~` marks a busy machine.
-    A `wrong` row computes something else: its time is kept, but it is never best."""
+    A `wrong` row computes something else: its time is shown, but it is never best."""
 _PROFILE_METRICS = """
-8.  operators: of one batch, by the framework's own profiler; kernels and copies on a GPU. no operator: the share of a
-    batch in which none runs, or the device waits for the host.
-9.  new batch size, new length: what one sequence or one step more costs at first, and whether the program was kept,
-    rebuilt, or had to be built anew."""
+8.  operators: in one batch, by the framework's profiler; kernels and copies on a GPU. no operator: the share of a
+    batch in which no operator runs, or the device waits for the host.
+9.  new batch size, new length: what the first call with one more sequence or step costs, and whether the program was
+    kept, rebuilt, or had to be built anew."""
 
 
 def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
@@ -70,16 +70,16 @@ def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
 
 
 def _heading(text: str, run: str, document: Document) -> str:
-    return f"{text}: {escape_markdown(run)}" if document.several else text
+    return f"{text}: {escape_markdown(run)}" if document.has_several_runs else text
 
 
 def _environment(contents: Contents) -> Iterator[str]:
     run = contents.run
     machine = run.machine
     lines = [("OS", f"{machine.system}, {machine.kernel}")]
-    for one in run.environments.values():
-        name = f"{one.framework} version"
-        lines.append((" ".join(name.split()), f"{one.version} (environment {one.id}, Python {one.python_version})"))
+    for each in run.environments.values():
+        name = " ".join(f"{each.framework} version".split())
+        lines.append((name, f"{each.version} (environment {each.id}, Python {each.python_version})"))
     lines.append(("rnnbench", f"{run.tool.version} {run.tool.revision}, run of {run.created}"))
     yield markdown_block(lines)
     yield "## CPU information"
@@ -98,10 +98,7 @@ def _environment(contents: Contents) -> Iterator[str]:
 
 
 def _workloads(document: Document) -> list[Workload]:
-    found: dict[str, Workload] = {}
-    for contents in document.runs:
-        found |= contents.run.workloads
-    return list(found.values())
+    return list({name: each for run in document.runs for name, each in run.run.workloads.items()}.values())
 
 
 def _model(workload: Workload) -> str:
@@ -122,8 +119,8 @@ def _model(workload: Workload) -> str:
 
 def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[str]:
     method = document.runs[run].run.method
-    counted = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
-    how = counted.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
+    fixed = {"2018": "100 batches are discarded, 400 timed.", "2019": "10 batches are discarded, 50 timed."}
+    how = fixed.get(method.protocol, "Batches are run until steady, then timed until the interval is narrow enough.")
     yield f"{how} ({escape_markdown(describe_method(document.runs[run]))}, seed {method.seed})"
     profiled = any(was_profiled(row) for row in document.analysis.rows[run])
     yield _METRICS + (_PROFILE_METRICS if profiled else "")
@@ -132,18 +129,20 @@ def _results(document: Document, run: int, charts: Sequence[Chart]) -> Iterator[
         here = [(number, panel) for number, panel in panels if panel.group.workload == workload]
         yield f"## {escape_markdown(workload)}"
         for number, panel in here:
-            yield from summary(panel)
+            yield from _summary(panel)
             yield from (
-                f"![{escape_markdown(one.words)}](charts/{one.name}.svg)" for one in charts if one.panel == number
+                f"![{escape_markdown(chart.description)}](charts/{chart.name}.svg)"
+                for chart in charts
+                if chart.panel == number
             )
         yield from _tables([panel for _, panel in here])
 
 
 def _tables(panels: Sequence[Panel]) -> Iterator[str]:
-    """Both phases of a device and precision stand in one table, as in the seeds."""
+    """Both phases of a device and precision are in one table, as in Carrot (2019)."""
     precisions = {panel.group.precision for panel in panels}
     profiled = any(was_profiled(row) for panel in panels for row in panel.rows)
-    headings = (*HEADINGS[:-1], *PROFILED, HEADINGS[-1]) if profiled else HEADINGS
+    headings = (*HEADINGS[:-1], *PROFILE_HEADINGS, HEADINGS[-1]) if profiled else HEADINGS
     for heading, granularities in _classes(panels):
         places: dict[tuple[str, str], list[list[str]]] = {}
         for panel in panels:
@@ -159,7 +158,7 @@ def _tables(panels: Sequence[Panel]) -> Iterator[str]:
 
 
 def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
-    """The seeds' classes, and one more for granularities that a third party's manifest has invented."""
+    """CLASSES, and one more for granularities that only a third party's manifest has."""
     known = {name for _, names in CLASSES for name in names}
     others = {row.granularity for panel in panels for row in panel.rows} - known
     return [*CLASSES, *([("Other Granularities", tuple(sorted(others)))] if others else [])]
@@ -168,10 +167,10 @@ def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
 def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
     name = f"{markdown_code(panel.name(row))} ({PHASES[row.phase]})"
     status = row.status + ("~" if row.noisy else "")
-    noted = escape_markdown(f"{status}: {row.reason}" if row.reason else status)
-    beside = profile_cells(row) if profiled else []
+    status = escape_markdown(f"{status}: {row.reason}" if row.reason else status)
+    profile = profile_cells(row) if profiled else []
     if row.wall_s is None:
-        return [name, *[""] * len(_NUMBERS), *beside, noted]
+        return [name, *[""] * len(_NUMBERS), *profile, status]
     return [
         name,
         units.precise(row.wall_s),
@@ -183,13 +182,13 @@ def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
         units.precise(row.first_call_s),
         units.size(memory_of(row)),
         units.share(row.limit_share),
-        *beside,
-        noted,
+        *profile,
+        status,
     ]
 
 
-def summary(panel: Panel) -> Iterator[str]:
+def _summary(panel: Panel) -> Iterator[str]:
     group = panel.group
-    said = " ".join(one.text for one in panel.found.summary)
-    if said:
-        yield f"**{group.phase} · {group.device} · {group.precision}.** {escape_markdown(said)}"
+    sentences = " ".join(statement.text for statement in panel.analysis.summary)
+    if sentences:
+        yield f"**{group.phase} · {group.device} · {group.precision}.** {escape_markdown(sentences)}"

@@ -1,4 +1,4 @@
-"""Profiles as text, Markdown and JSON: a table for each workload, device and precision, a sentence for each row."""
+"""Profiles as text, Markdown and JSON: a table per workload, device and precision, and a sentence per row."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,30 +18,30 @@ HEADINGS = (
 _NUMBERS = (2, 3, 4, 5, 6)
 
 LEGEND = """\
-operators   of one batch, by the framework's own profiler: those that call no other; on a GPU its kernels and copies
+operators   in one batch, by the framework's profiler: those that call no others; on a GPU its kernels and copies
 batch       time of one batch in the same process without the profiler; not a measurement, see `rnnbench run`
-host        how long the host takes to say what a batch is made of; on a CPU nearly all of it
+host        how long the host takes to issue the work of a batch; on a CPU nearly all of it
 busy        how long at least one of these operators runs
-no operator the share of a batch in which none does: interpreter, dispatch, bookkeeping; on a GPU the device waits
-bottleneck  what takes at least half of a batch; - where nothing does
-new …       the first call with one sequence or one step more, beyond a warm one. kept: nothing was built. rebuilt: the
-            framework counted that it built again. uncounted: it ran, and nobody counts. anew: the program refused
-            the shape or computed something else, so a new one was built"""
+no operator the share of a batch in which none runs: interpreter, dispatch, bookkeeping; on a GPU the device waits
+bottleneck  what takes at least half of a batch; - if nothing does
+new …       the first call with one more sequence or step, less a warm call. kept: nothing was built. rebuilt: the
+            framework reported that it built again. uncounted: it ran, but the framework does not count builds. anew:
+            the program refused the shape or computed something else, so a new one was built"""
+
+
+FEW = 2  # at most so many rows of a table are also shown operator by operator
 
 
 def show_profiles(contents: Contents) -> str:
-    """The tables, what each row waits for, and the most expensive operators where there are few rows."""
+    """The tables, a sentence for each row, and the most expensive operators if there are few rows."""
     groups = _groups(contents)
     columns = [Column(heading, right=number in _NUMBERS) for number, heading in enumerate(HEADINGS)]
     parts = []
     for title, rows in groups:
         parts.append(title + "\n" + render_table(columns, [_cells(one, rows, str) for one in rows], indent="  "))
         parts.append("\n".join(f"{one.case.system} {one.case.phase}: {_sentence(one)}" for one in rows))
-        parts += [_details(one) for one in rows if one.counted] if len(rows) <= FEW else []
+        parts += [_details(one) for one in rows if one.successful_profile] if len(rows) <= FEW else []
     return "\n\n".join([*parts, LEGEND]) if parts else "no case has been profiled"
-
-
-FEW = 2  # rows that are also shown operator by operator
 
 
 def profiles_as_markdown(contents: Contents) -> str:
@@ -68,37 +68,36 @@ def profiles_as_markdown(contents: Contents) -> str:
 
 
 def profiles_as_fields(contents: Contents) -> list[dict[str, Any]]:
-    """Every record with what is derived from it."""
-    found = find_profile_results(contents.profiles)
+    """For JSON: every record with what is derived from it."""
     return [
         {
             "case": one.case,
             "profile": one.profile,
-            "host_share": one.counted.host_share if one.counted else None,
+            "host_share": one.successful_profile.host_share if one.successful_profile else None,
             "bottleneck": one.bottleneck,
             "retrace": one.retrace,
             "new_batch_s": one.new_batch.cost_s if one.new_batch else None,
             "new_length_s": one.new_length.cost_s if one.new_length else None,
         }
-        for one in found.values()
+        for one in find_profile_results(contents.profiles).values()
     ]
 
 
 def _groups(contents: Contents) -> list[tuple[str, list[ProfileResult]]]:
     """In the order of the plan."""
-    found = find_profile_results(contents.profiles)
+    results = find_profile_results(contents.profiles)
     groups: dict[tuple[str, str, str], list[ProfileResult]] = {}
     for case in contents.run.cases:
-        if case.key in found:
-            groups.setdefault((case.workload, case.device, case.precision), []).append(found[case.key])
+        if case.key in results:
+            groups.setdefault((case.workload, case.device, case.precision), []).append(results[case.key])
     return [(" · ".join(key), rows) for key, rows in groups.items()]
 
 
 def _cells(one: ProfileResult, group: list[ProfileResult], name: Callable[[str], str]) -> list[str]:
     case = one.case
     several = len({other.case.environment for other in group if other.case.system == case.system}) > 1
-    shown = f"{case.system} ({case.environment})" if several else case.system
-    profile = one.counted
+    system = f"{case.system} ({case.environment})" if several else case.system
+    profile = one.successful_profile
     counts = ["–"] * 6
     if profile is not None:
         counts = [
@@ -111,11 +110,11 @@ def _cells(one: ProfileResult, group: list[ProfileResult], name: Callable[[str],
         ]
     elif one.profile is not None:
         counts[-1] = {"none": "no profiler"}.get(one.profile.outcome, one.profile.outcome)
-    ended = one.retrace.outcome if one.retrace and one.retrace.outcome != "ok" else "–"
-    return [name(shown), case.phase, *counts, *(reshape(new, ended) for new in (one.new_batch, one.new_length))]
+    failed = one.retrace.outcome if one.retrace and one.retrace.outcome != "ok" else "–"
+    return [name(system), case.phase, *counts, *(_reshape(new, failed) for new in (one.new_batch, one.new_length))]
 
 
-def reshape(new: Reshape | None, otherwise: str = "–") -> str:
+def _reshape(new: Reshape | None, otherwise: str) -> str:
     """`3.36 s, rebuilt`."""
     return f"{units.seconds(new.cost_s)}, {new.outcome}" if new else otherwise
 
@@ -135,7 +134,7 @@ def _sentence(one: ProfileResult) -> str:
 
 
 def _details(one: ProfileResult) -> str:
-    profile = one.counted
+    profile = one.successful_profile
     assert profile is not None
     rows: Sequence[Sequence[str]] = [
         [each.name[:90], f"{each.count:,.0f}", units.seconds(each.seconds), units.share(each.seconds / profile.wall_s)]
@@ -145,11 +144,11 @@ def _details(one: ProfileResult) -> str:
         Column("operator"),
         Column("a batch", right=True),
         Column("time", right=True),
-        Column("of it", right=True),
+        Column("share", right=True),
     ]
-    slower = f"the profiler made the batch {profile.profiled_s / profile.wall_s:.1f} times as long"
+    overhead = f"with the profiler a batch takes {profile.profiled_s / profile.wall_s:.1f} times as long"
     trace = f"\ntrace for ui.perfetto.dev: {profile.trace}" if profile.trace else "\nthis profiler writes no trace"
-    return f"{one.case.system} {one.case.phase}; {slower}\n{render_table(columns, rows, indent='  ')}{trace}"
+    return f"{one.case.system} {one.case.phase}; {overhead}\n{render_table(columns, rows, indent='  ')}{trace}"
 
 
 def encode(contents: Contents) -> str:

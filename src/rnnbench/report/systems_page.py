@@ -1,4 +1,4 @@
-"""docs/systems.md: every system there is and what it supports, written from the manifests alone."""
+"""docs/systems.md: every system and what it supports, written from the manifests alone."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,26 +10,26 @@ from rnnbench.domain.workload import Phase
 _HEAD = """\
 # Systems
 
-{systems} systems over {frameworks} frameworks, named `framework/granularity/execution`. Written from the manifests by
-`rnnbench systems --markdown > docs/systems.md`; a test compares. `rnnbench systems --json` has the same for programs.
+{systems} systems of {frameworks} frameworks, named `framework/granularity/execution`. Written from the manifests by
+`rnnbench systems --markdown > docs/systems.md`; a test checks it. `rnnbench systems --json` has the same for programs.
 
 - **Bold** systems are the quick comparison of `make bench`.
-- *In the seeds* is the label in the tables of 2018 and 2019, or why there is none.
-- *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* are the numbers
-  of all that it declares impossible, with the reasons below; in a run's tables those rows stand as `unsupported`.
+- *Published as* is the label in the published tables (Braun 2018, Carrot 2019), or why there is none.
+- *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* has the numbers
+  of everything that it declares impossible; the reasons are below the table. In a run these rows are `unsupported`.
 
 | framework | package | systems | granularities |
 |---|---|---:|---|
 """
 
 _TABLE = """\
-| system | what it is | in the seeds | supports | except |
+| system | what it is | published as | supports | except |
 |---|---|---|---|---|
 """
 
 
 def systems_page(systems: Sequence[System], manifests: Mapping[str, Manifest]) -> str:
-    """The page for these systems, a section for each framework."""
+    """The page for these systems, with a section for each framework."""
     groups: dict[str, list[System]] = {}
     for system in systems:
         groups.setdefault(system.framework, []).append(system)
@@ -63,7 +63,7 @@ def _section(manifest: Manifest, systems: Sequence[System]) -> str:
 
 
 def _environment(manifest: Manifest) -> str:
-    """What its environment is made of: the version taken when none is named, then the others' ranges."""
+    """What its environment contains: the default version, then the ranges of other versions."""
     entry = manifest.requirements_for(manifest.version)
     assert entry is not None, f"{manifest.framework} has no requirements for its own version"
     lines = [f"- Version {manifest.version} of {_packages(manifest)}, Python {entry.python.replace(',', ', ')}."]
@@ -88,13 +88,13 @@ def _code(lines: tuple[str, ...], version: str) -> str:
 
 
 def _supports(manifest: Manifest, system: System) -> str:
-    """Phases with what they run on, `forward, train · cpu: fp32, bf16`; phases that differ are kept apart."""
+    """Phases with their devices and precisions, `forward, train · cpu: fp32, bf16`; equal phases are joined."""
     phases: dict[str, list[Phase]] = {}
     for phase in system.phases:
         places = [
-            f"{device}: {', '.join(found)}"
+            f"{device}: {', '.join(precisions)}"
             for device in system.devices
-            if (found := _precisions(manifest, system, phase, device))
+            if (precisions := _precisions(manifest, system, phase, device))
         ]
         phases.setdefault(" · ".join(places), []).append(phase)
     parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
@@ -103,7 +103,7 @@ def _supports(manifest: Manifest, system: System) -> str:
 
 
 def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device) -> list[Precision]:
-    """Those in which some workload of the catalogue can be run."""
+    """The precisions in which at least one workload of the catalogue can be run."""
 
     def possible(precision: Precision) -> bool:
         return any(
@@ -118,12 +118,11 @@ def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device
 
 
 def _concerns(gap: Unsupported, system: System) -> bool:
-    """Whether a gap is about this system at all."""
     return fnmatchcase(f"{system.granularity}/{system.execution}", gap.system)
 
 
 def _conditions(gap: Unsupported) -> str:
-    """When a gap holds, in words."""
+    """The conditions under which something is unsupported, in words."""
     words = [f"`{gap.system}`" if gap.system != "*" else "all"]
     words += [gap.phase] if gap.phase else []
     words += [f"on {gap.device}"] if gap.device else []
@@ -144,7 +143,7 @@ def _packages(manifest: Manifest) -> str:
 
 
 def _anchor(title: str) -> str:
-    """The name a heading's link has on the usual Markdown hosts."""
+    """The anchor that Markdown hosts give to a heading."""
     kept = (character for character in title.lower() if character.isalnum() or character in " -_")
     return "".join(kept).replace(" ", "-")
 

@@ -1,9 +1,9 @@
-"""A run as text: one table per workload, phase, device and precision, and a legend under them."""
+"""The output of `rnnbench show`: one table per workload, phase, device and precision, and a legend."""
 
 from collections.abc import Iterable
 
 from rnnbench import units
-from rnnbench.analysis.row import Row, row_id, short_names
+from rnnbench.analysis.row import Row, memory_of, row_id, short_names
 from rnnbench.report.describe import describe_gpus, describe_method
 from rnnbench.report.document import ranked_rows, unranked_rows
 from rnnbench.store import Contents
@@ -22,28 +22,33 @@ COLUMNS = (
     Column("status"),
 )
 
-#: Stand before the status, where any row of the table was profiled.
-PROFILED = (
+#: Before the status, in tables with a profiled row.
+PROFILE_COLUMNS = (
     Column("operators", right=True),
     Column("no operator", right=True),
     Column("new batch size"),
     Column("new length"),
 )
+
 LEGEND = """\
 wall        time of one batch: elapsed over batches, host-to-device copies included
 interval    of the wall time, by bootstrap over launches and samples (one launch: samples only)
-elapsed     time of all timed batches, (×N) of them
+elapsed     time of all timed batches; (×N) is their number
 seq/s       sequences per second: batch size over wall time
 ratio       wall time over that of the best verified row of the same table
-first call  the first batch: tracing and compiling included
-warm-up     the first call and all batches until steady: some compile in their second call
-memory      peak of the worker process: host, or device where it ran on one
+first call  the first batch, with tracing and compiling
+warm-up     the first call and all batches until steady: some systems compile in the second call
+memory      peak of the worker process; of the GPU for rows that ran on one
 status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy
-below the line: wrong (its time is kept, but it is never best), failed, timeout, unsupported"""
+below line  wrong (its time is shown, but it is never best), failed, timeout, unsupported"""
+PROFILE_LEGEND = """
+operators   in one batch, by the framework's profiler in a separate launch; kernels and copies on a GPU
+no operator the share of a batch in which no operator runs, or the device waits for the host
+new …       cost of the first call with one more sequence or step: kept, rebuilt, uncounted, anew (docs/profiling.md)"""
 
 
 def show_run(contents: Contents, rows: Iterable[Row]) -> str:
-    """Everything `rnnbench show` prints."""
+    """The header, the tables and the legend."""
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
@@ -53,7 +58,7 @@ def show_run(contents: Contents, rows: Iterable[Row]) -> str:
     parts.append(LEGEND + (PROFILE_LEGEND if profiled else ""))
     if contents.damaged:
         parts.append(
-            "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {one}" for one in contents.damaged)
+            "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {line}" for line in contents.damaged)
         )
     return "\n\n".join(parts)
 
@@ -62,7 +67,7 @@ def _header(contents: Contents) -> str:
     run = contents.run
     machine, method = run.machine, run.method
     gpus = "".join(f"\nGPU          {gpu}" for gpu in describe_gpus(contents))
-    environments = ", ".join(f"{one.id} (Python {one.python_version})" for one in run.environments.values())
+    environments = ", ".join(f"{each.id} (Python {each.python_version})" for each in run.environments.values())
     return (
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
         + f"\nCPU          {machine.cpu}, {machine.cores} cores; workers pinned to "
@@ -77,16 +82,14 @@ def _header(contents: Contents) -> str:
 def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) -> str:
     workload, phase, device, precision = key
     names = short_names(rows)
-    good, below = ranked_rows(rows), unranked_rows(rows)
+    ranked, unranked = ranked_rows(rows), unranked_rows(rows)
     profiled = any(was_profiled(row) for row in rows)
-    lines: list[list[str] | None] = [_cells(row, names[row_id(row)], profiled) for row in good]
-    if below:
-        if good:
-            lines.append(RULE)
-        lines += [_cells(row, names[row_id(row)], profiled) for row in below]
+    lines: list[list[str] | None] = [_cells(row, names[row_id(row)], profiled) for row in ranked]
+    lines += [RULE] if ranked and unranked else []
+    lines += [_cells(row, names[row_id(row)], profiled) for row in unranked]
     shape = contents.run.workloads[workload]
     title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
-    columns = (*COLUMNS[:-1], *PROFILED, COLUMNS[-1]) if profiled else COLUMNS
+    columns = (*COLUMNS[:-1], *PROFILE_COLUMNS, COLUMNS[-1]) if profiled else COLUMNS
     return title + "\n" + render_table(columns, lines, indent="  ")
 
 
@@ -102,16 +105,10 @@ def _cells(row: Row, name: str, profiled: bool) -> list[str]:
         units.times(row.ratio),
         units.seconds(row.first_call_s),
         units.seconds(row.warm_up_s),
-        units.size(row.peak_device_bytes if row.peak_device_bytes is not None else row.peak_host_bytes),
+        units.size(memory_of(row)),
         *(profile_cells(row) if profiled else ()),
         f"{status}: {row.reason}" if row.reason else status,
     ]
-
-
-PROFILE_LEGEND = """
-operators   of one batch, by the framework's own profiler in a launch of its own; kernels and copies on a GPU
-no operator the share of a batch in which none runs, or the device waits for the host
-new …       what one sequence or one step more costs at first: kept, rebuilt, uncounted or anew (docs/profiling.md)"""
 
 
 def was_profiled(row: Row) -> bool:

@@ -1,4 +1,4 @@
-"""A report's files: everything is made before anything is written, and each file is there whole or not at all."""
+"""Writes a report's files. All content is made before anything is written, and each file is written atomically."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ def write_report(
     charts: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Path]:
-    """Report runs into a folder; returns what was written. `charts` is for how many groups they are drawn."""
+    """Write a report of runs into a folder; returns the files. `charts` is the number of groups that have charts."""
     chosen = read_formats(formats)
     require_folder(out)
     say("reading and analysing")
@@ -37,17 +37,16 @@ def write_report(
         from rnnbench.report.charts.theme import as_file, as_png
 
         drawings = draw_charts(document, charted(document, charts), say)
-        for one in drawings:
+        for chart in drawings:
             if "svg" in chosen:
-                files[f"charts/{one.name}.svg"] = as_file(one.svg, one.words)
+                files[f"charts/{chart.name}.svg"] = as_file(chart.svg, chart.description)
             if "png" in chosen:
-                say(f"charts: {one.name}.png")
-                files[f"charts/{one.name}.png"] = as_png(one.svg)
-    if {"csv", "json"} & chosen:
-        from rnnbench.report.write import results_as_csv, results_as_json
-
-        files |= {"results.csv": results_as_csv(document)} if "csv" in chosen else {}
-        files |= {"results.json": results_as_json(document)} if "json" in chosen else {}
+                say(f"charts: {chart.name}.png")
+                files[f"charts/{chart.name}.png"] = as_png(chart.svg)
+    if "csv" in chosen:
+        files["results.csv"] = results_as_csv(document)
+    if "json" in chosen:
+        files["results.json"] = results_as_json(document)
     if "md" in chosen:
         from rnnbench.report.markdown import as_markdown
 
@@ -79,7 +78,7 @@ def read_formats(names: Iterable[str]) -> set[str]:
     chosen = set(names)
     unknown = sorted(chosen - set(FORMATS))
     if unknown or not chosen:
-        what = f"'{unknown[0]}' is no format" if unknown else "no format is named"
+        what = f"'{unknown[0]}' is not a format" if unknown else "no format is given"
         raise UserError(what, f"allowed: {', '.join(FORMATS)}")
     return chosen
 
@@ -89,7 +88,7 @@ _FIELDS = [field.name for field in msgspec.structs.fields(Row)]
 
 
 def results_as_csv(document: Document) -> bytes:
-    """Every field of every row, after the run's name. Numbers are written so that they read back the same."""
+    """Every field of every row, after the run's name. Numbers keep all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["run", *_FIELDS])
@@ -100,7 +99,7 @@ def results_as_csv(document: Document) -> bytes:
 
 
 def results_as_json(document: Document) -> bytes:
-    """Runs without samples, which are in their folders; intervals are [low, estimate, high]."""
+    """Everything but the samples, which are in the runs' folders. Intervals are [low, estimate, high]."""
     runs: list[dict[str, Any]] = []
     for name, contents in zip(document.names, document.runs, strict=True):
         run = contents.run
@@ -113,7 +112,7 @@ def results_as_json(document: Document) -> bytes:
                 "machine": run.machine,
                 "method": run.method,
                 "workloads": run.workloads,
-                "environments": {name: _public(one) for name, one in run.environments.items()},
+                "environments": {id: _public(environment) for id, environment in run.environments.items()},
                 "damaged": contents.damaged,
             }
         )
@@ -135,6 +134,6 @@ def results_as_json(document: Document) -> bytes:
 
 
 def _public(environment: Environment) -> dict[str, Any]:
-    """Without the paths of the machine it was made on: a report is for others."""
+    """Without the paths of the machine: a report is for others."""
     fields = msgspec.structs.asdict(environment)
     return {name: value for name, value in fields.items() if name not in ("python", "folder")}

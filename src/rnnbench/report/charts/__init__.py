@@ -1,1 +1,1 @@
-"""Charts: each built once as a Vega-Lite specification, then drawn to SVG and PNG, on light and on dark."""
+"""Charts: each is built once as a Vega-Lite specification, then drawn as SVG and PNG."""

@@ -1,4 +1,4 @@
-"""Bars of the time of one batch with its interval and ratio, coloured by framework: the picture of seed 002."""
+"""Two charts of times: bars of all rows, as in Braun (2018), and the samples of one row in order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from rnnbench.report.charts.marks import ROWS, TIME_LABEL, by_framework, finish,
 from rnnbench.report.charts.theme import GROUND, INK, MUTED, Look
 from rnnbench.report.document import Panel
 
-_ROW = 21  # points a bar takes, its gap included
+_ROW = 21  # points for one bar and the space after it
 
 
 def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
-    """Fastest first; rows that compute something else follow as outlines, and their ratio is not said."""
-    wrong = [row for row in panel.below if row.wall_s is not None]
-    data = [_datum(panel, row) for row in (*panel.timed, *wrong)]
+    """Fastest first. Wrong rows follow as outlines, without a ratio."""
+    wrong = [row for row in panel.unranked if row.wall_s is not None]
+    data = [_datum(panel, row) for row in (*panel.ranked, *wrong)]
     colours, _ = by_framework((datum["framework"] for datum in data), looks)
     room = 1.22 * max(datum["high"] for datum in data)
     base = alt.Chart(ROWS).encode(
@@ -33,7 +33,7 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
     )
     low, high = alt.X("low", type="quantitative"), alt.X("high", type="quantitative")
     colour = alt.Color("framework", type="nominal", scale=colours)
-    right = base.transform_filter("!datum.wrong").mark_bar(height=13).encode(x=time, color=colour)
+    filled = base.transform_filter("!datum.wrong").mark_bar(height=13).encode(x=time, color=colour)
     outlined = (
         base.transform_filter("datum.wrong")
         .mark_bar(height=12, fill=GROUND.light, strokeWidth=1.2, strokeDash=[3, 2])
@@ -42,7 +42,7 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
     whisker = base.mark_rule(color=INK.light, strokeWidth=1.4).encode(x=low, x2=alt.X2("high"))
     end = base.mark_tick(color=INK.light, thickness=1.4, height=7)
     label = base.mark_text(align="left", dx=7).encode(x=high, text=alt.Text("label", type="nominal"))
-    layers = [right, outlined, whisker, end.encode(x=low), end.encode(x=high), *readable(label)]
+    layers = [filled, outlined, whisker, end.encode(x=low), end.encode(x=high), *readable(label)]
     return finish(
         layers, data, title=f"Time of one batch: {panel.title}", subtitle=subtitle, width=560, height=_ROW * len(data)
     )
@@ -50,19 +50,19 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
 
 def _datum(panel: Panel, row: Row) -> dict[str, Any]:
     wrong = row.status == "wrong"
-    said = row.status if row.ratio is None or wrong else units.times(row.ratio)
+    ratio = row.status if row.ratio is None or wrong else units.times(row.ratio)
     return {
         **point(row),
         "name": panel.name(row),
         "wrong": wrong,
-        "label": f"{units.seconds(row.wall_s)} · {said}{' ~' if row.noisy else ''}",
+        "label": f"{units.seconds(row.wall_s)} · {ratio}{' ~' if row.noisy else ''}",
     }
 
 
 def samples(
     panel: Panel, row: Row, launches: Sequence[Launch], looks: dict[str, Look], subtitle: str
 ) -> dict[str, Any]:
-    """Each block where it ended on the clock, launch after launch, with the wall time across them."""
+    """Every block at the timed seconds at its end, launch after launch, with a line at the wall time."""
     data: list[dict[str, Any]] = []
     clock = 0.0
     for number, launch in enumerate(launches):

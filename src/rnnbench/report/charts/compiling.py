@@ -1,8 +1,8 @@
 """Compile time against steady time: whether a compiled execution pays, and after how many batches.
 
-Both axes are measured by the same program run eagerly: its batch is 1. So one set of lines serves every
-framework and granularity: a row that compiles for `x` eager batches and then takes the share `y` of an eager
-batch has paid after n = x / (1 - y) batches.
+The unit of both axes is one batch of the same program run eagerly, so one set of lines serves every framework and
+granularity: a row that compiles for `x` eager batches and then takes the share `y` of an eager batch has made up
+for it after n = x / (1 - y) batches.
 """
 
 import math
@@ -28,36 +28,37 @@ from rnnbench.report.charts.theme import INK, LIMIT, Look
 from rnnbench.report.document import Panel
 
 _WIDTH, _HEIGHT = 640, 380
-_LEAST = 0.1  # eager batches: what compiles for less stands at the left edge
-_LABEL = 130  # points, about the width of a label
-_STEPS = 60  # points of a line
+_LEAST = 0.1  # eager batches: rows that compile for less are drawn at the left edge
+_LABEL = 130  # points: about the width of a label
+_STEPS = 60  # segments of a line
 
 
-def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[BreakEven, ...]) -> dict[str, Any]:
-    """A point for each compiled row whose program was run eagerly as well."""
+def compiling(
+    panel: Panel, looks: dict[str, Look], subtitle: str, break_evens: tuple[BreakEven, ...]
+) -> dict[str, Any]:
+    """A point for each compiled row whose program was also run eagerly."""
     rows = {row_id(row): row for row in panel.rows}
     data: Data = []
-    for one in found:
-        eager = rows[one.eager].wall_s
+    for each in break_evens:
+        eager = rows[each.eager].wall_s
         assert eager is not None
         data.append(
             {
-                "framework": rows[one.row].framework,
-                "cost": max(one.cost_s / eager, _LEAST),
-                "share": one.against_eager.estimate,
-                "low": one.against_eager.low,
-                "high": one.against_eager.high,
-                "label": panel.name(rows[one.row]).partition("/")[2],
+                "framework": rows[each.row].framework,
+                "cost": max(each.cost_s / eager, _LEAST),
+                "share": each.against_eager.estimate,
+                "low": each.against_eager.low,
+                "high": each.against_eager.high,
+                "label": panel.name(rows[each.row]).partition("/")[2],
             }
         )
     left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])
     bottom, top = log_domain([1.0, 0.5, *(datum[end] for datum in data for end in ("low", "high"))])
-    across_by = [math.log(datum["cost"] / left) / math.log(right / left) * _WIDTH for datum in data]
-    for column in columns(across_by, _LABEL):
+    positions = [math.log(datum["cost"] / left) / math.log(right / left) * _WIDTH for datum in data]
+    for column in columns(positions, _LABEL):
         ordered = sorted((data[index] for index in column), key=lambda datum: -datum["share"])
-        for datum, place in zip(
-            ordered, label_positions([one["share"] for one in ordered], bottom, top, _HEIGHT), strict=True
-        ):
+        places = label_positions([datum["share"] for datum in ordered], bottom, top, _HEIGHT)
+        for datum, place in zip(ordered, places, strict=True):
             datum["place"] = place
     colours, shapes = by_framework((datum["framework"] for datum in data), looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
@@ -103,12 +104,12 @@ def compiling(panel: Panel, looks: dict[str, Look], subtitle: str, found: tuple[
 
 
 def _lines(left: float, right: float, bottom: float) -> tuple[Data, Data]:
-    """Where a row has paid after 1, 10, 100, … batches, and the foot of each line, where its number stands."""
+    """The points of the lines for 1, 10, 100, … batches, and the lower end of each, where its label is."""
     points: Data = []
     feet: Data = []
     for power in range(math.ceil(math.log10(right)) + 1):
         batches = 10.0**power
-        end = min(right, batches * (1 - bottom))  # where it leaves the picture, at the foot or at the right
+        end = min(right, batches * (1 - bottom))  # where the line leaves the chart
         if end > left:
             costs = [left * (end / left) ** (step / _STEPS) for step in range(_STEPS + 1)]
             points += [{"cost": cost, "share": 1 - cost / batches, "batches": batches} for cost in costs]

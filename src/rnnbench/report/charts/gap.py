@@ -1,4 +1,4 @@
-"""The gap: how much one operator does against the time of a batch, and the limit of the machine under it."""
+"""The gap: the time of a batch over granularity (how much one operator does), and the machine's limit."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ from rnnbench.report.charts.marks import (
 from rnnbench.report.charts.theme import LIMIT, Look
 from rnnbench.report.document import Panel
 
-_COLUMN = 176  # points, room for a label beside each point
+_COLUMN = 176  # points: room for a label at each point
 
 
 def gap(panel: Panel, looks: dict[str, Look], subtitle: str, limit_s: float | None) -> dict[str, Any]:
-    """A line for each framework and execution over the granularities it has; verified rows alone."""
+    """A line for each framework and execution over its granularities; verified rows only."""
     rows = panel.verified
     present = {row.granularity for row in rows}
     columns = [name for name in (*GRANULARITIES, *sorted(present - set(GRANULARITIES))) if name in present]
@@ -68,7 +68,7 @@ def _limit(limit_s: float) -> list[alt.Chart]:
 
 
 def _column(panel: Panel, rows: list[Row], low: float, high: float, height: int) -> Data:
-    """One granularity's points, slowest first."""
+    """The points of one granularity, slowest first."""
     ordered = sorted(rows, key=wall_of, reverse=True)
     places = label_positions([wall_of(row) for row in ordered], low, high, height)
     return [
@@ -77,12 +77,12 @@ def _column(panel: Panel, rows: list[Row], low: float, high: float, height: int)
             "granularity": row.granularity,
             "series": f"{row.framework} {row.execution} {row.environment}",
             "place": place,
-            "label": f"{_said(panel, row)} · {units.seconds(row.wall_s)}",
+            "label": f"{_execution(panel, row)} · {units.seconds(row.wall_s)}",
         }
         for row, place in zip(ordered, places, strict=True)
     ]
 
 
-def _said(panel: Panel, row: Row) -> str:
+def _execution(panel: Panel, row: Row) -> str:
     """`compile`, or `compile @ pytorch-2.9.1` where versions are compared."""
     return panel.name(row).removeprefix(f"{row.framework}/{row.granularity}/")

@@ -1,4 +1,4 @@
-"""What charts are put together from: colours by framework, text that stays readable on lines, the finished spec."""
+"""Parts that charts share: colours by framework, readable labels, logarithmic axes, the finished specification."""
 
 import math
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ from rnnbench.report.charts.theme import GROUND, MUTED, Look
 
 Data = list[dict[str, Any]]
 
-#: What layers refer to as their data. It is put in last: Altair would copy it with every step.
+#: The name of the layers' data. The data itself is added last, because Altair would copy it in every step.
 ROWS = alt.NamedData("rows")
 
-#: For a layer that is drawn once, whatever the rows are.
+#: For a layer that is drawn once, independent of the rows.
 ONCE = alt.InlineData(values=[{}])
 
 
@@ -28,7 +28,7 @@ def by_framework(names: Iterable[str], looks: dict[str, Look]) -> tuple[alt.Scal
 
 
 def readable(text: alt.Chart, colour: str = MUTED.light) -> list[alt.Chart]:
-    """A chart of text twice: first as a broad line of the ground's colour, so that nothing runs through it."""
+    """The text twice: first as a thick outline in the background's colour, so that lines do not cross it."""
     halo = text.copy(deep=True)
     halo.mark = {**text.mark.to_dict(), "stroke": GROUND.light, "strokeWidth": 4, "color": GROUND.light, "aria": False}
     text.mark["color"] = colour
@@ -41,19 +41,19 @@ def wall_of(row: Row) -> float:
 
 
 def ends(rows: Iterable[Row]) -> list[float]:
-    """The ends of the rows' intervals: an axis has room for them."""
+    """The ends of the rows' intervals, for the domain of an axis."""
     return [time for row in rows for time in (row.wall_low_s, row.wall_high_s) if time]
 
 
 def point(row: Row) -> dict[str, Any]:
-    """What every drawing of a row's time needs."""
+    """The fields that every chart of a row's time needs."""
     return {"framework": row.framework, "wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
 
 
 def series(
     base: alt.Chart, up: dict[str, Any], *, detail: str, looks: dict[str, Look], names: Iterable[str]
 ) -> list[alt.Chart]:
-    """Lines of times with a point, an interval and a label at each row; the labels stand at `place`."""
+    """Lines of times with a point, an interval and a label for each row; the labels are at `place`."""
     colours, shapes = by_framework(names, looks)
     colour = alt.Color("framework", type="nominal", scale=colours)
     wall = alt.Y("wall", type="quantitative", **up)
@@ -65,7 +65,7 @@ def series(
         base.mark_line(strokeWidth=1.6, opacity=0.55).encode(
             y=wall, color=colour, detail=alt.Detail(detail, type="nominal")
         ),
-        halo,  # beneath the points: it must not hide one
+        halo,  # below the points, so that it hides none
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
@@ -81,7 +81,7 @@ def finish(
 ) -> dict[str, Any]:
     """The specification; `others` is data that some layers refer to by name.
 
-    It is not checked against Vega-Lite's schema here, which takes as long as drawing: tests do that.
+    Tests check it against Vega-Lite's schema. It is not done here, because it takes as long as drawing.
     """
     chart = alt.layer(*layers).properties(
         width=width, height=height, title=alt.TitleParams(text=title, subtitle=subtitle)
@@ -90,7 +90,7 @@ def finish(
     return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data, **others}}
 
 
-#: Vega's expression for `312 ms`, `1.5 s`, `48 µs` under a tick that stands at so many seconds.
+#: Vega's expression for the label of a tick in seconds: `312 ms`, `1.5 s`, `48 µs`.
 TIME_LABEL = (
     "datum.value >= 1 ? format(datum.value, ',~r') + ' s'"
     " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
@@ -99,15 +99,15 @@ TIME_LABEL = (
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each decade; within one decade some more, over many only the ones."""
+    """1, 2 and 5 of each decade; more within a single decade, only the ones over many decades."""
     digits = (1, 1.5, 2, 3, 4, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 1e3 else (1,)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    found = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
-    return [value for value in found if low <= value <= high]
+    ticks = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+    return [value for value in ticks if low <= value <= high]
 
 
 def log_domain(values: Iterable[float], margin: float = 1.25) -> tuple[float, float]:
-    """Room for all values, with a margin; at least from one tick to the next, so that an axis has labels."""
+    """A range with room for all values and a margin. It has at least two ticks, so that the axis has labels."""
     known = list(values)
     low, high = min(known) / margin, max(known) * margin
     while len(log_ticks(low, high)) < 2:
@@ -115,7 +115,7 @@ def log_domain(values: Iterable[float], margin: float = 1.25) -> tuple[float, fl
     return low, high
 
 
-def log_times(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
+def log_ratio(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.Axis]:
     """`scale` and `axis` of a logarithmic axis of ratios."""
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     label = "format(datum.value, '~r') + '×'"
@@ -128,37 +128,37 @@ def log_time(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.A
     return {"scale": scale, "axis": alt.Axis(values=log_ticks(low, high), labelExpr=TIME_LABEL, title=title)}
 
 
-LINE = 13.0  # points between two labels
+LINE = 13.0  # points between two labels, at least
 
 
 def label_positions(values: list[float], low: float, high: float, height: float) -> list[float]:
-    """Values on a logarithmic axis, largest first -> where on it their labels stand, moved apart if need be."""
+    """Where on a logarithmic axis the labels of these values go, largest first; they are moved apart if needed."""
     span = math.log(high / low)
     wanted = [math.log(high / value) / span * height for value in values]  # points from the top
     return [high * math.exp(-place / height * span) for place in spread_apart(wanted, LINE, height)]
 
 
 def columns(places: list[float], width: float) -> list[list[int]]:
-    """Which labels could cover each other: indexes of points that follow on each other by less than a label's width."""
-    found: list[list[int]] = []
+    """Groups of indexes whose labels could overlap: neighbours in a group are closer than a label's width."""
+    groups: list[list[int]] = []
     for index in sorted(range(len(places)), key=lambda index: places[index]):
-        if found and places[index] - places[found[-1][-1]] < width:
-            found[-1].append(index)
+        if groups and places[index] - places[groups[-1][-1]] < width:
+            groups[-1].append(index)
         else:
-            found.append([index])
-    return found
+            groups.append([index])
+    return groups
 
 
 def spread_apart(wanted: list[float], least: float, height: float) -> list[float]:
-    """Ascending wishes -> places at least so far apart, each as near as may be to its wish.
+    """Positions at least `least` apart, each as near as possible to the wanted one; `wanted` is ascending.
 
-    Neighbours that would touch are joined into a block, which stands at the mean of what its members wish.
+    Neighbours that would overlap are joined into a block, which is placed at the mean of what its members want.
     """
-    blocks: list[list[float]] = []  # for each member of a block, where it would have the block begin
+    blocks: list[list[float]] = []  # for each member of a block, where it wants the block to begin
     starts: list[float] = []
-    for wish in wanted:
-        blocks.append([wish])
-        starts.append(wish)
+    for position in wanted:
+        blocks.append([position])
+        starts.append(position)
         while len(blocks) > 1 and starts[-2] + least * len(blocks[-2]) > starts[-1]:
             starts.pop()
             last = blocks.pop()

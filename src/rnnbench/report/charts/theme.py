@@ -1,7 +1,7 @@
-"""How charts look: colours that colour-blind readers and a grey printer can tell apart, on light and on dark.
+"""How charts look: colours that colour-blind readers and grey printers can distinguish, on light and on dark.
 
-A chart is drawn once, in the light colours. Every colour has one role and its own hexadecimal code, so the
-dark variant is the same drawing with the codes exchanged: by CSS in an SVG, by text for a PNG.
+A chart is drawn once, in the light colours. Every colour has one role and its own hexadecimal code, so the dark
+variant is the same drawing with other codes, which CSS exchanges. A PNG is always light.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ import vl_convert
 
 
 class Tone(NamedTuple):
-    """One role's colour on a light and on a dark ground."""
+    """One role's colour on a light and on a dark background."""
 
     light: str
     dark: str
@@ -25,7 +25,7 @@ GRID = Tone("#dde2e7", "#30363d")
 GROUND = Tone("#ffffff", "#0d1117")
 LIMIT = Tone("#8c1d40", "#ff8fab")
 
-#: Okabe and Ito's colours, each made a little lighter for the dark ground.
+#: Okabe and Ito's colours, each a little lighter on the dark background.
 _FRAMEWORKS = {
     "pytorch": Tone("#d55e00", "#f28a3c"),
     "jax": Tone("#0072b2", "#4ba9e2"),
@@ -42,7 +42,7 @@ _OTHERS = (
 )
 TONES = (INK, MUTED, GRID, GROUND, LIMIT, *_FRAMEWORKS.values(), *_OTHERS)
 
-#: A second sign beside the colour, for print without colours.
+#: Distinguish frameworks in print without colours.
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 
 
@@ -54,21 +54,21 @@ class Look(NamedTuple):
 
 
 def looks(frameworks: Iterable[str]) -> dict[str, Look]:
-    """Known frameworks look the same in every report; others take what is left, in order of their names."""
+    """Known frameworks look the same in every report; the others get the remaining colours in order of their names."""
     names = sorted(set(frameworks))
     free = list(_OTHERS)
-    found: dict[str, Look] = {}
+    by_framework: dict[str, Look] = {}
     for index, name in enumerate(names):
         tone = _FRAMEWORKS.get(name) or free[0]
         if name not in _FRAMEWORKS and len(free) > 1:
             free.pop(0)
-        found[name] = Look(tone, _SHAPES[index % len(_SHAPES)])
-    return found
+        by_framework[name] = Look(tone, _SHAPES[index % len(_SHAPES)])
+    return by_framework
 
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 CONFIG: dict[str, Any] = {
-    "aria": False,  # a drawing is described as one, in a sentence; its numbers are in the table
+    "aria": False,  # a drawing has one description as a whole; the table has its numbers
     "background": GROUND.light,
     "font": FONT,
     "padding": 12,
@@ -110,7 +110,7 @@ CONFIG: dict[str, Any] = {
 
 
 def dark_css(scope: str = "") -> str:
-    """Rules that exchange the light codes of an SVG's attributes for the dark ones."""
+    """CSS rules that replace the light colours of an SVG by the dark ones."""
     return "".join(
         f'{scope}[{attribute}="{tone.light}"]{{{attribute}:{tone.dark}}}'
         for tone in TONES
@@ -118,22 +118,22 @@ def dark_css(scope: str = "") -> str:
     )
 
 
-PNG_SCALE = 2.0  # two pixels a point: sharp on paper and on dense screens
+PNG_SCALE = 2.0  # pixels per point: sharp on paper and on dense screens
 
 
 def draw(spec: dict[str, Any]) -> str:
-    """The SVG in light colours, as it is put into the page."""
+    """The SVG in light colours, as used in the page."""
     return vl_convert.vegalite_to_svg({**spec, "config": CONFIG})
 
 
-def as_file(svg: str, words: str) -> bytes:
-    """The SVG as a file: it says what it shows, and follows the reader's choice of light or dark."""
-    title = f"<title>{escape(words)}</title>"
+def as_file(svg: str, description: str) -> bytes:
+    """The SVG as a file, with its description and both colour schemes."""
+    title = f"<title>{escape(description)}</title>"
     style = f"<style>@media (prefers-color-scheme:dark){{{dark_css()}}}</style>"
     head, bracket, rest = svg.partition(">")
     return f'{head} role="img"{bracket}{title}{style}{rest}\n'.encode()
 
 
 def as_png(svg: str) -> bytes:
-    """In light colours: a picture for paper and slides, which cannot ask its reader."""
+    """In light colours, for paper and slides."""
     return vl_convert.svg_to_png(svg, scale=PNG_SCALE)

@@ -1,5 +1,6 @@
-"""Systems over the versions of their framework, relative to the newest; what was published about other versions
-beside it, in a panel with an axis of its own: it is of another machine.
+"""Charts over versions: of `rnnbench history`, relative to the newest version, and of a panel of a report.
+
+Published times of other versions are in a separate chart with its own axis, since they come from another machine.
 """
 
 from collections.abc import Sequence
@@ -22,8 +23,8 @@ from rnnbench.report.charts.marks import (
     finish,
     label_positions,
     log_domain,
+    log_ratio,
     log_time,
-    log_times,
     point,
     series,
     wall_of,
@@ -31,20 +32,20 @@ from rnnbench.report.charts.marks import (
 from rnnbench.report.charts.theme import MUTED, Look, looks
 from rnnbench.report.document import Panel
 
-_VERSION = 84  # points between two versions
+_COLUMN = 84  # points between two versions
 _HEIGHT = 300
 
 
 def versions(lines: Sequence[HistoryLine], *, title: str, subtitle: str) -> dict[str, Any]:
-    """Lines of one framework and group. Only points that have a ratio are drawn: there is one at least."""
+    """Lines of one framework and group. Only points with a ratio are drawn, and there must be at least one."""
     look = looks(_name(line, lines) for line in lines)
     measured = _measured(lines, look, title, subtitle)
     if not any(line.published for line in lines):
         return measured
     published = _published(lines, look)
     datasets = {**published.pop("datasets"), **measured.pop("datasets")}
-    whole = ("$schema", "config")  # what only a whole specification may have
-    parts = [{key: value for key, value in part.items() if key not in whole} for part in (published, measured)]
+    top_level = ("$schema", "config")  # not allowed in a part of a specification
+    parts = [{key: value for key, value in part.items() if key not in top_level} for part in (published, measured)]
     return {"$schema": measured["$schema"], "hconcat": parts, "spacing": 56, "datasets": datasets}
 
 
@@ -55,15 +56,15 @@ def compared(line: HistoryLine) -> list[HistoryPoint]:
 
 def _measured(lines: Sequence[HistoryLine], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
     points = [(line, point) for line in lines for point in compared(line)]
-    two = any(line.predecessor for line in lines)  # frameworks: a historic one and its successor
-    order = list(dict.fromkeys(_release(point, two) for _, point in sorted(points, key=_age)))
+    two_frameworks = any(line.predecessor for line in lines)  # a historic one and its successor
+    order = list(dict.fromkeys(_release(point, two_frameworks) for _, point in sorted(points, key=_version_order)))
     low, high = log_domain(end for _, point in points for end in _ends(point))
-    # All lines end at 1: there the slowest stands on top.
-    points.sort(key=lambda one: (one[1].ratio or 0.0, one[1].wall_s or 0.0), reverse=True)
+    # All lines end at 1, where the labels are sorted by time, slowest on top.
+    points.sort(key=lambda pair: (pair[1].ratio or 0.0, pair[1].wall_s or 0.0), reverse=True)
     data: Data = [
         {
-            "framework": _name(line, lines),  # which the colours are by
-            "version": _release(point, two),
+            "framework": _name(line, lines),  # the field that determines colours
+            "version": _release(point, two_frameworks),
             "series": f"{line.name} {point.run}",
             "wall": point.ratio,
             "low": point.ratio_low,
@@ -75,10 +76,10 @@ def _measured(lines: Sequence[HistoryLine], look: dict[str, Look], title: str, s
         for line, point in points
     ]
     _place_labels(data, low, high)
-    base = alt.Chart(ROWS).encode(x=_across(order, -30 if two else 0))
-    up = log_times(low, high, "time of one batch relative to the newest version")
-    one = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
-    layers = [one.encode(y=alt.YDatum(1.0)), *series(base, up, detail="series", looks=look, names=look)]
+    base = alt.Chart(ROWS).encode(x=_version_axis(order, -30 if two_frameworks else 0))
+    up = log_ratio(low, high, "time of one batch relative to the newest version")
+    newest = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
+    layers = [newest.encode(y=alt.YDatum(1.0)), *series(base, up, detail="series", looks=look, names=look)]
     return finish(layers, data, title=title, subtitle=subtitle, width=_width(order), height=_HEIGHT)
 
 
@@ -96,11 +97,11 @@ def _published(lines: Sequence[HistoryLine], look: dict[str, Look]) -> dict[str,
             "high": row.wall_s,
             "label": units.seconds(row.wall_s),
         }
-        for name, row in sorted(rows, key=lambda one: one[1].wall_s or 0.0, reverse=True)
+        for name, row in sorted(rows, key=lambda pair: pair[1].wall_s or 0.0, reverse=True)
     ]
     _place_labels(data, low, high)
     first = rows[0][1]
-    base = alt.Chart(alt.NamedData("published")).encode(x=_across(order))
+    base = alt.Chart(alt.NamedData("published")).encode(x=_version_axis(order))
     up = log_time(low, high, "published time of one batch")
     return finish(
         series(base, up, detail="series", looks=look, names=look),
@@ -114,14 +115,15 @@ def _published(lines: Sequence[HistoryLine], look: dict[str, Look]) -> dict[str,
 
 
 def _place_labels(data: Data, low: float, high: float) -> None:
-    """The labels of one version moved apart; the data is sorted, largest first."""
+    """Moves the labels of each version apart; the data must be sorted, largest first."""
     for version in {datum["version"] for datum in data}:
         here = [datum for datum in data if datum["version"] == version]
-        for datum, place in zip(here, label_positions([one["wall"] for one in here], low, high, _HEIGHT), strict=True):
+        places = label_positions([datum["wall"] for datum in here], low, high, _HEIGHT)
+        for datum, place in zip(here, places, strict=True):
             datum["place"] = place
 
 
-def _across(order: Sequence[str], angle: int = 0) -> alt.X:
+def _version_axis(order: Sequence[str], angle: int = 0) -> alt.X:
     return alt.X(
         "version",
         type="nominal",
@@ -132,22 +134,22 @@ def _across(order: Sequence[str], angle: int = 0) -> alt.X:
 
 
 def _width(order: Sequence[str]) -> int:
-    return _VERSION * max(2, len(order))
+    return _COLUMN * max(2, len(order))
 
 
 def _name(line: HistoryLine, lines: Sequence[HistoryLine]) -> str:
-    """Short, for a legend: the living system, or the historic one where several have become the same."""
-    same = sum(one.system == line.system for one in lines)
+    """For the legend: the current system, or the historic one where several have the same successor."""
+    same = sum(other.system == line.system for other in lines)
     return line.predecessor if same > 1 and line.predecessor else line.system
 
 
-def _release(point: HistoryPoint, two: bool) -> str:
-    return point.release if two else point.version
+def _release(point: HistoryPoint, two_frameworks: bool) -> str:
+    return point.release if two_frameworks else point.version
 
 
-def _age(one: tuple[HistoryLine, HistoryPoint]) -> tuple[bool, str, Version]:
-    """A historic framework before the living one."""
-    line, point = one
+def _version_order(pair: tuple[HistoryLine, HistoryPoint]) -> tuple[bool, str, Version]:
+    """A historic framework comes before its successor."""
+    line, point = pair
     framework = point.system.partition("/")[0]
     return framework == line.framework, framework, version_key(point.version)
 
@@ -156,23 +158,22 @@ def _ends(point: HistoryPoint) -> list[float]:
     return [end for end in (point.ratio_low, point.ratio, point.ratio_high) if end is not None]
 
 
-_COLUMN = 84  # points between two versions
 _PANEL_HEIGHT = 340
 
 
-def with_history(panel: Panel) -> list[Row]:
-    """The verified rows whose system is there in more than one environment."""
-    places: dict[str, set[str]] = {}
+def rows_with_history(panel: Panel) -> list[Row]:
+    """The verified rows whose system has rows in several environments."""
+    environments: dict[str, set[str]] = {}
     for row in panel.verified:
-        places.setdefault(row.system, set()).add(row.environment)
-    return [row for row in panel.verified if len(places[row.system]) > 1]
+        environments.setdefault(row.system, set()).add(row.environment)
+    return [row for row in panel.verified if len(environments[row.system]) > 1]
 
 
 def history(
     panel: Panel, looks: dict[str, Look], subtitle: str, environments: dict[str, Environment]
 ) -> dict[str, Any]:
-    """A line for each system over the environments from old to new, named where it ends."""
-    rows = with_history(panel)
+    """A line for each system over its environments, oldest first, with a label at the end."""
+    rows = rows_with_history(panel)
     order = sorted(
         {row.environment for row in rows},
         key=lambda name: (environments[name].framework, version_key(environments[name].version), name),
@@ -182,8 +183,8 @@ def history(
     places: dict[str, float] = {}
     for environment in order:
         last = sorted((row for row in newest.values() if row.environment == environment), key=wall_of, reverse=True)
-        found = label_positions([wall_of(row) for row in last], low, high, _PANEL_HEIGHT)
-        places.update({row.system: place for row, place in zip(last, found, strict=True)})
+        labels = label_positions([wall_of(row) for row in last], low, high, _PANEL_HEIGHT)
+        places.update({row.system: label for row, label in zip(last, labels, strict=True)})
     data = [
         {
             **point(row),

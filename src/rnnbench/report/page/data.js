@@ -1,17 +1,17 @@
-// The report's data, from the script element beside this one, and what follows from it alone.
+// The report's data, from its own script element, and what is derived from it.
 
 const data = JSON.parse(byId("data").textContent);
 
 const rows = data.rows.map((values) => {
   const row = Object.fromEntries(data.fields.map((name, index) => [name, values[index]]));
-  row.place = data.groups[row.group];
+  const group = data.groups[row.group];
+  row.place = group;
   row.tone = `tone-${data.frameworks.indexOf(row.framework)}`;
-  const of = row.place;
-  row.key = [data.runs[of.run].name, of.workload, of.phase, of.device, of.precision, row.system, row.environment].join("|");
+  row.key = [data.runs[group.run].name, group.workload, group.phase, group.device, group.precision, row.system, row.environment].join("|");
   return row;
 });
 
-// One launch: blocks of so many batches took so many nanoseconds.
+// One launch: the batches (sizes) and nanoseconds of each block, and the seconds per batch (walls).
 function samplesOf(launch) {
   const [round, started, outcome, noisy, versions, sizes, nanoseconds] = launch;
   const walls = nanoseconds.map((time, index) => time / 1e9 / (Array.isArray(sizes) ? sizes[index] : sizes));

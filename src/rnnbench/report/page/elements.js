@@ -1,4 +1,4 @@
-// Elements from data. Text is only ever set as text: nothing from a run is read as markup.
+// Creates elements. Text is always set as text, so nothing from a run is read as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

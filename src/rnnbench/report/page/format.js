@@ -1,13 +1,13 @@
-// Numbers as people read them, the same as rnnbench prints them in the terminal.
+// Numbers with units, the same as rnnbench prints in the terminal.
 
 const NONE = "–";
 const known = (value) => value !== null && value !== undefined;
 
-// Where a number is exactly between two, Python takes the even one and toFixed the larger.
+// Halfway between two numbers Python rounds to the even one, and toFixed away from zero.
 function fixed(value, digits) {
   const scaled = Math.abs(value) * 10 ** digits;
   const below = Math.floor(scaled);
-  const between = scaled - below === 0.5 && Number.isInteger(8 * value); // 8: else the half is the scaling's
+  const between = scaled - below === 0.5 && Number.isInteger(8 * value); // 8: otherwise the half comes from rounding in the scaling
   return (between && below % 2 === 0 ? (Math.sign(value) * below) / 10 ** digits : value).toFixed(digits);
 }
 

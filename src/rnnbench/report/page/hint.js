@@ -1,7 +1,7 @@
-// What a row says when it is pointed at or focused: interval, samples, environment.
+// The hint of a row under the pointer or in focus: interval, samples, environment.
 
 const hint = byId("hint");
-let pointed = null; // the row it speaks of, and where along it
+let pointed = null; // the row's element, and the horizontal position
 
 function showHint(row, target, x) {
   const measured = known(row.wall_s);

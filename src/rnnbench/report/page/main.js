@@ -1,4 +1,4 @@
-// Everything together: the choices above, the summary, the pictures, the table, and the open row.
+// The whole page: the choices at the top, the summary, the charts, the table, and the open row.
 
 const KINDS = { gap: "The gap", bars: "Time of one batch", compiling: "Does compiling pay", history: "From version to version" };
 
@@ -21,7 +21,7 @@ function showSummary(groups) {
   const only = groups.length === 1 ? data.groups[groups[0]] : null;
   byId("where").textContent = only
     ? `${only.workload} (${only.shape}) · ${only.phase} · ${only.device} · ${only.precision} · ${only.machine}`
-    : `${groups.length} groups are chosen. Rows are only compared within one: choose a workload, phase, device and precision.`;
+    : `${groups.length} groups are chosen. Rows are compared only within a group: choose a workload, phase, device and precision.`;
   byId("says").replaceChildren(...(only ? only.summary : []).map((one) => element("p", { "data-kind": one.kind }, one.text)));
 }
 
@@ -39,7 +39,7 @@ function showCharts(groups) {
     if (!figure.hidden) figure.setAttribute("aria-labelledby", `tab-${kind}`);
   }
   byId("no-chart").hidden = kinds.length > 0;
-  byId("no-chart").textContent = data.charts.length ? "No pictures were drawn of this group: rnnbench report --charts says of how many." : "This report was made without pictures, or nothing was measured.";
+  byId("no-chart").textContent = data.charts.length ? "This group has no charts: rnnbench report --charts sets how many groups have them." : "This report has no charts, or nothing was measured.";
 }
 
 function openRow(row) {

@@ -1,4 +1,4 @@
-// The samples of one row over time: every block's time of one batch, launch by launch, on the row's mean and interval.
+// The samples of one row over time, launch by launch, with the row's wall time and interval.
 
 function drawSamples(row, width, height) {
   const launches = row.launches.map(samplesOf).filter((launch) => launch.walls.length);

@@ -1,4 +1,4 @@
-// What is shown, kept in the address after #, so that a link shows the same.
+// What is shown. It is kept in the address after #, so that a link shows the same.
 
 const AXES = ["run", "workload", "phase", "device", "precision"];
 const value = (group, axis) => (axis === "run" ? data.runs[group.run].name : group[axis]);
@@ -10,7 +10,7 @@ const state = { ...DEFAULTS };
 
 const matches = (group) => AXES.every((axis) => state[axis] === "" || state[axis] === value(group, axis));
 
-// Another choice on one axis may leave nothing: then the others follow to where there is something.
+// If a choice on one axis matches no group, the other axes change to those of a group that matches it.
 function choose(axis, wanted) {
   state[axis] = wanted;
   if (data.groups.some(matches)) return;
@@ -19,16 +19,16 @@ function choose(axis, wanted) {
 }
 
 function readAddress() {
-  const said = new URLSearchParams(location.hash.slice(1));
-  for (const name of Object.keys(DEFAULTS)) state[name] = said.has(name) ? said.get(name) : DEFAULTS[name];
+  const address = new URLSearchParams(location.hash.slice(1));
+  for (const name of Object.keys(DEFAULTS)) state[name] = address.has(name) ? address.get(name) : DEFAULTS[name];
   if (!data.groups.some(matches)) for (const axis of AXES) state[axis] = DEFAULTS[axis];
 }
 
 function writeAddress() {
-  const said = new URLSearchParams();
-  for (const [name, plain] of Object.entries(DEFAULTS)) {
-    if (state[name] !== plain || AXES.includes(name)) said.set(name, state[name]);
+  const address = new URLSearchParams();
+  for (const [name, usual] of Object.entries(DEFAULTS)) {
+    if (state[name] !== usual || AXES.includes(name)) address.set(name, state[name]);
   }
-  const hash = `#${said}`;
+  const hash = `#${address}`;
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }

@@ -1,6 +1,6 @@
-// The table: the chosen rows, filtered and sorted. Those that count stand above the line however it is sorted.
+// The table: the chosen rows, filtered and sorted. Ranked rows are above the line in every order.
 
-const PAGE = 300; // rows drawn at once; a button brings more
+const PAGE = 300; // rows drawn at once; a button shows more
 
 // name in the address, heading, sort key, cell, class
 const COLUMNS = [
@@ -25,11 +25,10 @@ const COLUMNS = [
 let shown = PAGE;
 let visible = [];
 let longest = 1;
-let columns = COLUMNS; // those that any visible row has something in
+let columns = COLUMNS; // those that are not empty in all visible rows
 
 function systemCell(row) {
-  const of = row.place;
-  const where = AXES.filter((axis) => state[axis] === "").map((axis) => value(of, axis));
+  const where = AXES.filter((axis) => state[axis] === "").map((axis) => value(row.place, axis));
   const place = [...where, ...(row.many ? [row.environment] : [])].join(" · ");
   return [row.system, place ? element("span", { class: "quiet" }, ` ${place}`) : null];
 }
@@ -42,7 +41,7 @@ function barCell(row) {
     element("div", { class: "whisker", style: `left:${part(row.wall_low_s)};width:${part(row.wall_high_s - row.wall_low_s)}` }));
 }
 
-// What another shape costs at first, and what became of the program.
+// The cost of the first call with another shape, and whether the program was kept.
 function reshaped(cost, outcome) {
   return known(cost) ? `${seconds(cost)}, ${outcome}` : NONE;
 }
@@ -62,11 +61,11 @@ function chosenRows() {
   });
 }
 
-function sorted(found) {
+function sorted(chosen) {
   const column = COLUMNS.find((one) => one.name === state.sort && one.key);
   const sign = state.order === "down" ? -1 : 1;
   const missing = (key) => !known(key) || Number.isNaN(key);
-  const keyed = found.map((row, index) => ({ row, index, key: column ? column.key(row) : row.wall_s }));
+  const keyed = chosen.map((row, index) => ({ row, index, key: column ? column.key(row) : row.wall_s }));
   keyed.sort((a, b) => {
     if (a.row.counts !== b.row.counts) return a.row.counts ? -1 : 1;
     if (!column && !a.row.counts && a.row.status !== b.row.status) return data.below.indexOf(a.row.status) - data.below.indexOf(b.row.status);
@@ -78,14 +77,14 @@ function sorted(found) {
 }
 
 function showTable() {
-  const found = chosenRows();
-  const places = new Map();
-  for (const row of found) {
+  const chosen = chosenRows();
+  const environments = new Map();
+  for (const row of chosen) {
     const name = `${row.group}|${row.system}`;
-    places.set(name, (places.get(name) || new Set()).add(row.environment));
+    environments.set(name, (environments.get(name) || new Set()).add(row.environment));
   }
-  for (const row of found) row.many = places.get(`${row.group}|${row.system}`).size > 1;
-  visible = sorted(found);
+  for (const row of chosen) row.many = environments.get(`${row.group}|${row.system}`).size > 1;
+  visible = sorted(chosen);
   longest = visible.reduce((most, row) => Math.max(most, row.wall_high_s ?? 0), 0) || 1;
   const kept = (column) => column.class !== "number" || visible.some((row) => known(column.key(row)));
   columns = COLUMNS.filter((column) => column.name === state.sort || kept(column));
@@ -125,7 +124,7 @@ function tableRow(row, index, line) {
   return node;
 }
 
-// What was never measured has its reason in place of numbers.
+// A row without a time has its reason in place of numbers.
 function cells(row) {
   if (known(row.wall_s)) return columns.map((column) => element("td", { class: column.class }, column.cell(row)));
   return [
@@ -134,7 +133,7 @@ function cells(row) {
   ];
 }
 
-// One listener for all rows: there may be thousands.
+// One listener for all rows, since there may be thousands.
 function listenToTable() {
   const body = byId("table").tBodies[0];
   const rowOf = (event) => { const node = event.target.closest("tr"); return node && node.row ? node : null; };
