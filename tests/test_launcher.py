@@ -17,7 +17,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.launch.worker import BoundedLog, WorkerResult
 from rnnbench.verify import verifier
 from rnnbench.verify.proofs import Proof, small_version
-from rnnbench.verify.verifier import verify_one
+from rnnbench.verify.verifier import run_proof
 
 CASE = make_case(phase="forward")
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
@@ -126,7 +126,7 @@ def verify(monkeypatch):
     def run(*events):
         monkeypatch.setattr(verifier, "run_worker", lambda *given: said(HELLO, BUILT, *events, Done()))
         proof = Proof((make_resolved_case(CASE, workload=small_version(CATALOG["ce-short"])),))
-        (found,) = verify_one(proof, Method())
+        (found,) = run_proof(proof, Method())
         return found.verdict, found.reason
 
     return run

@@ -63,7 +63,7 @@ def test_a_network_that_ignores_lengths_is_found_wrong(sabotage):
 
 FAILURES = {
     "crash": "killed by SIGSEGV during first call",
-    "silent-exit": "exited with code 0 without a word during first call",
+    "silent-exit": "exited with code 0 without an error message during first call",
     "malformed": "line 3 of the protocol is not an event",
     "impossible-samples": "line 3 of the protocol is not an event",
     "elsewhere": "asked for cpu, but it ran on cuda",
@@ -180,7 +180,7 @@ def test_a_framework_without_rates_is_left_out_and_asked_once(sabotage):
     results = run(["honest"], verify=False)
     (limit,) = limits(results.contents)
     assert (limit.outcome, limit.products, limit.copies) == ("ok", (), ())
-    assert limit.reason == "Sabotage's folder offers no rates"
+    assert limit.reason == "Sabotage has no code that measures the limit"
     assert len(limits(resume(sabotage / "run", Listener(), retry_failed=True))) == 1
 
 

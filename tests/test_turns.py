@@ -89,10 +89,10 @@ def test_one_at_a_time_takes_its_turn_from_the_start_and_waits_for_nothing():
     turn = ExclusiveMachine().next()
     with turn:
         assert turn.descriptor is None
-        assert turn.before == 1.0
+        assert turn.probe_before_s == 1.0
         turn.started(os.getpid())
         turn.warm()
-    assert turn.after == 1.0
+    assert turn.probe_after_s == 1.0
     assert turn.suspended_seconds() == 0.0
 
 

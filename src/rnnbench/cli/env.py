@@ -132,9 +132,9 @@ def doctor(
       rnnbench env doctor --start
     """
     from rnnbench.environments.doctor import diagnose
-    from rnnbench.launch.launcher import why_not_started
+    from rnnbench.launch.launcher import start_failure
 
-    findings = diagnose(why_not_started if start else None)
+    findings = diagnose(start_failure if start else None)
     if json:
         print_json(findings)
     else:
