@@ -2,7 +2,7 @@
 
 import pytest
 
-from rnnbench.graph.taking import Graph
+from rnnbench.graph.capture import Graph
 
 STEPS = 2
 WORKLOAD = f"ce-short[batch=3,classes=4,features=5,hidden=6,steps={STEPS}]"
@@ -13,7 +13,7 @@ BAD = {
     "no system": ((), "name a system"),
     "an unknown system": (("pytorch/fine/eagre",), "nearest: pytorch/fine/eager"),
     "an unknown format": (("pytorch/fine/eager", "--format", "png"), "allowed: text, table, json, svg, dot"),
-    "a drawing of many": (("pytorch/*", "--format", "svg"), "take table or json"),
+    "a drawing of many": (("pytorch/*", "--format", "svg"), "use --format table or json"),
     "an unknown workload": (("pytorch/fine/eager", "-w", "ce-shrt"), "nearest: ce-short"),
     "an unknown phase": (("pytorch/fine/eager", "--phase", "back"), "allowed: forward, train"),
     "a story of one's own": (("pytorch/fine/eager", "--story"), "--out FILE alone"),
@@ -33,7 +33,7 @@ def test_bad_input_is_refused_with_what_is_allowed(call, private_folders, case):
 def test_a_framework_that_offers_no_graphs_says_so(call, sabotage):
     answer = call("graph", "sabotage/packed/honest", "-w", WORKLOAD, "--full")
     assert answer.code == 0, answer.err
-    assert "offers no graphs" in answer.out
+    assert "has no code that captures graphs" in answer.out
 
 
 # --- the frameworks -------------------------------------------------------------------------------------

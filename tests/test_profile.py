@@ -70,9 +70,9 @@ def test_parts_can_be_had_alone(shapes, call):  # noqa: F811
     [
         (("--only", "half"), "'half' is no part"),
         (("--format", "pdf"), "'pdf' is no format"),
-        (("--retry-failed",), "--retry-failed goes with --resume"),
+        (("--retry-failed",), "--retry-failed needs --resume"),
         (("--resume", "nowhere"), "nowhere is no run"),
-        (("--resume", "nowhere", "--small"), "--resume profiles what its folder has"),
+        (("--resume", "nowhere", "--small"), "--resume profiles the cases of its folder"),
     ],
 )
 def test_bad_input_is_refused(private_folders, call, arguments, said):

@@ -6,7 +6,7 @@ from made_up import WHEN, make_case
 from rnnbench.analysis.profile_results import find_bottleneck, name_bottleneck
 from rnnbench.domain.profile import Operator, Profile
 from rnnbench.launch.events import Profiled
-from rnnbench.profile import kind_of, of_one_batch, seconds_by_kind
+from rnnbench.profile import kind_of, per_batch_fields, seconds_by_kind
 
 
 def test_a_cpu_on_which_no_operator_runs_is_dispatch_bound():
@@ -90,7 +90,7 @@ def sent(**fields):
 
 def profile_of(found, device):
     case = make_case(device=device)
-    return Profile(case=case, started=WHEN, outcome="ok", **of_one_batch(found, device == "cuda"))
+    return Profile(case=case, started=WHEN, outcome="ok", **per_batch_fields(found, device == "cuda"))
 
 
 def test_on_a_device_its_kernels_count_and_on_a_cpu_the_operators():

@@ -12,7 +12,7 @@ from rnnbench.launch.job import resolve_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.machine import make_method
-from rnnbench.profile import launch_retrace, reshaped
+from rnnbench.profile import launch_retrace, with_new_shape
 
 
 def retraces(systems, workload, place, phases=("forward",), **method):
@@ -65,8 +65,8 @@ def test_impossible_calls_are_refused(fields):
 
 def test_a_new_shape_is_one_sequence_or_one_step_more():
     workload = parse_workload("ptb-lm")
-    assert (reshaped(workload, "batch").batch, reshaped(workload, "batch").steps) == (129, 50)
-    assert (reshaped(workload, "steps").batch, reshaped(workload, "steps").steps) == (128, 51)
+    assert (with_new_shape(workload, "batch").batch, with_new_shape(workload, "batch").steps) == (129, 50)
+    assert (with_new_shape(workload, "steps").batch, with_new_shape(workload, "steps").steps) == (128, 51)
 
 
 # --- programs that are made up --------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def kinds(part, places):
 
 def test_all_six_tell_it_in_order(parts):
     assert [part.system for part in parts] == list(SYSTEMS)
-    assert [part.stands for part in parts] == [False, False, True, True, True, True]
+    assert [part.is_built_before for part in parts] == [False, False, True, True, True, True]
     for part in parts:
         assert [line.partition(" = ")[0] for line in part.code[:5]] == ["h2h", "i2h", "next_h", "next_h", "loss"]
         assert len(part.born) == len(part.of) == len(part.graph.operators)

@@ -128,11 +128,11 @@ class Progress(Listener):
         # Noisy launches are repeated, so there can be more results than expected.
         self._total = max(self._total, self._done)
         number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
-        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._remaining_time(), style="dim"))
+        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._time_left(), style="dim"))
         self._bar.update(self._task, completed=self._done, total=self._total)
         self._bar.refresh()
 
-    def _remaining_time(self) -> str:
+    def _time_left(self) -> str:
         left = self._total - self._done
         if left <= 0 or self._done < 3:
             return ""
