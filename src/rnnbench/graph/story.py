@@ -88,9 +88,9 @@ def make_story(method: Method, listener: Listener) -> bytes:
 def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[StoryPart], list[str]]:
     """The parts in the order of the page, and why others are missing."""
     prepared = prepare(plan, listener)
-    cases = {case.system: case for case in ready.cases}
+    cases = {case.system: case for case in prepared.cases}
     parts: list[StoryPart] = []
-    missing = [f"{left.case.system}: {left.reason}" for left in ready.left_out]
+    missing = [f"{left.case.system}: {left.reason}" for left in prepared.left_out]
     for name in SYSTEMS:
         if name not in cases:
             continue
