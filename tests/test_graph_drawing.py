@@ -1,4 +1,4 @@
-"""Drawing and writing graphs: layers, room, escaping, and what is too large to draw."""
+"""Drawing and writing graphs: layers, spacing, escaping, and graphs that are too large to draw."""
 
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise

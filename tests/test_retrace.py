@@ -1,4 +1,4 @@
-"""What a new batch size and a new length cost: counted where it is counted, and built anew where nothing else helps."""
+"""What a new batch size and a new length cost: builds are counted where possible, and programs rebuilt where needed."""
 
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def test_a_new_shape_is_one_sequence_or_one_step_more():
 # --- programs that are made up --------------------------------------------------------------------------------
 
 
-def test_every_answer_to_a_new_shape_is_told_from_the_others(shapes):  # noqa: F811
+def test_every_answer_to_a_new_shape_is_distinguished(shapes):  # noqa: F811
     names = ("kept", "growing", "late", "uncounted", "baked", "fixed")
     found = retraces([f"shapes/packed/{name}" for name in names], WORKLOAD, shapes, ("forward", "train"))
     for phase in ("forward", "train"):
@@ -82,7 +82,7 @@ def test_every_answer_to_a_new_shape_is_told_from_the_others(shapes):  # noqa: F
             "growing": ["rebuilt", "rebuilt"],
             "late": ["rebuilt", "rebuilt"],
             "uncounted": ["uncounted", "uncounted"],
-            # Its counter says that nothing was built. Only its numbers say that the length is baked in.
+            # Its counter shows no build. Only its wrong numbers show that the length is baked in.
             "baked": ["kept", "anew"],
             "fixed": ["anew", "anew"],
         }, phase
@@ -131,7 +131,7 @@ def test_jax(environment_of, tmp_path):
     found = retraces(["jax/packed/jit-scan"], TINY, tmp_path, ("train",))
     batch, steps = found["jax/packed/jit-scan", "train"]
     assert (batch.outcome, steps.outcome) == ("rebuilt", "rebuilt")
-    assert batch.built[0] == batch.built[-1] >= 1  # at the first call, and never after
+    assert batch.built[0] == batch.built[-1] >= 1  # at the first call, and not later
 
 
 def test_engines_take_the_shape_they_were_exported_with(environment_of, tmp_path):

@@ -95,13 +95,7 @@ def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:
         worst = one.worst
         fields.append(
             {
-                "workload": one.case.workload.partition("[")[0],
-                "shape": one.case.workload,
-                "system": one.case.system,
-                "phase": one.case.phase,
-                "device": one.case.device,
-                "precision": one.case.precision,
-                "environment": one.case.environment,
+                **_case_fields(one.case),
                 "status": one.verdict,
                 "reason": one.reason,
                 "largest_error": worst.error if worst else None,
@@ -114,16 +108,9 @@ def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:
             }
         )
     for left in verified.left_out:
-        case = left.case
         fields.append(
             {
-                "workload": case.workload.partition("[")[0],
-                "shape": case.workload,
-                "system": case.system,
-                "phase": case.phase,
-                "device": case.device,
-                "precision": case.precision,
-                "environment": case.environment,
+                **_case_fields(left.case),
                 "status": "unsupported",
                 "reason": left.reason,
                 "largest_error": None,
@@ -132,6 +119,14 @@ def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:
             }
         )
     return fields
+
+
+def _case_fields(case: Case) -> dict[str, object]:
+    return {
+        "workload": case.workload.partition("[")[0],
+        "shape": case.workload,
+        **{name: getattr(case, name) for name in ("system", "phase", "device", "precision", "environment")},
+    }
 
 
 _ROWS_SHOWN = 5  # under a finding

@@ -25,8 +25,7 @@ def graph(
         str, typer.Option(metavar="PHASE", help="forward or train. Default: train, if the system trains.")
     ] = "",
     form: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}. Default: text for one, else table."),
+        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}. Default: text if one, else table.")
     ] = "",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of printing.")] = None,
     story: Annotated[

@@ -41,12 +41,8 @@ Versions = Annotated[
         help="e.g. 1.0.0,2.13.0, or pytorch==1.0.0 for one of several frameworks. Default: the manifest's.",
     ),
 ]
-Threads = Annotated[
-    int, typer.Option("--threads", metavar="N", help="Threads of every worker. 0: one per physical core.")
-]
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Random seed of weights, batches and the order of launches.")
-]
+Threads = Annotated[int, typer.Option("--threads", metavar="N", help="Per worker. 0: one per physical core.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="For weights, batches and the order of launches.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="With --resume: try again what failed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

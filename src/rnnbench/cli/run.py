@@ -21,10 +21,7 @@ def run(
     headline: Annotated[bool, typer.Option("--headline", help="A quick comparison: headline systems only.")] = False,
     effort: Annotated[str, typer.Option(metavar="EFFORT", help="quick, standard or thorough.")] = "standard",
     protocol: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="adaptive, 2018 (Braun: 100 + 400 batches) or 2019 (Carrot: 10 + 50 batches)."
-        ),
+        str, typer.Option(metavar="NAME", help="adaptive, 2018 (Braun: 100 + 400 batches) or 2019 (Carrot: 10 + 50).")
     ] = "adaptive",
     timing: Annotated[
         str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch.")
@@ -45,9 +42,7 @@ def run(
     ] = None,
     threads: Threads = 0,
     seed: Seed = 0,
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Skip verification: rows are shown as unverified.")
-    ] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Skip verification.")] = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="Then profile every case: operators, bottleneck, new shapes.")
     ] = False,

@@ -11,9 +11,7 @@ from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, pri
 def verify(
     cases: CaseOptions,
     limit: Annotated[float, typer.Option(metavar="SECONDS", help="Time limit per system and workload.")] = 600.0,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", help="Workers at once. 0: one per core, at most 4; on a GPU up to 12.")
-    ] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers at once. 0: up to 4, on a GPU up to 12.")] = 0,
     threads: Threads = 0,
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use cached results.")] = False,

@@ -55,11 +55,10 @@ def as_table(answers: Sequence[CapturedGraphs]) -> str:
         Column("system"), Column("graph"), Column("built"), *(Column(CHANGES[change]) for change in changes),
         Column("nodes", right=True), Column("edges", right=True), Column("kinds", right=True), Column("most frequent"),
     ]  # fmt: skip
-    several = len({captured.case.environment for captured in answers}) > len(
-        {captured.case.framework for captured in answers}
-    )
+    cases = [captured.case for captured in answers]
+    several = len({case.environment for case in cases}) > len({case.framework for case in cases})
     rows = [row for captured in answers for row in _table_rows(captured, changes, several)]
-    headings = dict.fromkeys(f"{captured.case.workload} · {captured.case.device}" for captured in answers)
+    headings = dict.fromkeys(f"{case.workload} · {case.device}" for case in cases)
     return "\n".join(headings) + "\n" + render_table(columns, rows)
 
 

@@ -99,21 +99,9 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 
 Event = (
-    Hello
-    | Built
-    | First
-    | Warm
-    | Samples
-    | Memory
-    | Rates
-    | Arrays
-    | Delivered
-    | Reshaped
-    | Profiled
-    | Unprofiled
-    | Done
-    | Failed
-)
+    Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Profiled | Unprofiled
+    | Done | Failed
+)  # fmt: skip
 
 #: What a worker does after it has sent an event; None: before the first.
 STAGES: dict[type[Event] | None, str] = {
