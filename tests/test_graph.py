@@ -16,7 +16,7 @@ BAD = {
     "a drawing of many": (("pytorch/*", "--format", "svg"), "use --format table or json"),
     "an unknown workload": (("pytorch/fine/eager", "-w", "ce-shrt"), "nearest: ce-short"),
     "an unknown phase": (("pytorch/fine/eager", "--phase", "back"), "allowed: forward, train"),
-    "a story of one's own": (("pytorch/fine/eager", "--story"), "--out FILE alone"),
+    "a story of other systems": (("pytorch/fine/eager", "--story"), "--out FILE only"),
     "what is not offered": (("pytorch/stack/eager", "-w", "elman-step"), "single step"),
     "no time": (("pytorch/fine/eager", "--limit", "0"), "at least 1"),
 }
