@@ -14,11 +14,11 @@ from rnnbench.files import cache_folder
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 
-# A shell that puts the tests into the background has them ignore Ctrl-C, and so would the drivers they interrupt.
+# A shell that runs the tests in the background makes them ignore Ctrl-C, and so would the drivers that they interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: The user's real cache, where the PyTorch environment is made once and shared by all tests and runs.
+#: The user's real cache, where environments are created once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
 
 
@@ -49,7 +49,7 @@ def call(monkeypatch, capsys):
 
 @pytest.fixture
 def private_folders(tmp_path, monkeypatch):
-    """Cache, configuration and working folder of the test's own."""
+    """A cache, a configuration and a working folder for this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
@@ -58,11 +58,11 @@ def private_folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def sabotage(private_folders, monkeypatch):
-    """The sabotage framework, run by this very interpreter."""
+    """The sabotage framework, run by this interpreter."""
     from rnnbench.environments.external import use_interpreter
 
     monkeypatch.setenv("RNNBENCH_SYSTEMS", str(SABOTAGE))
-    # Its honest part is the reference, so its workers must find the driver's package.
+    # Its honest system calls the reference, so its workers must find the driver's package.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
     use_interpreter("sabotage", Path(sys.executable))
     return private_folders
@@ -135,7 +135,7 @@ def pages(browser, tmp_path_factory):
 
 @pytest.fixture
 def open_page(browser, pages):
-    """Opens a page; at the end of the test nothing may have been said on the console or asked of a network."""
+    """Opens a page. At the end of the test the console must be empty, and no network request may have been made."""
     said, asked, contexts = [], [], []
 
     def listen(page):

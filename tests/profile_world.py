@@ -36,7 +36,7 @@ def profiler(job):
 
 
 def watch(program, block, folder):
-    """A batch of 1 s: two products in a layer take 0.6 s of it, a copy on another thread runs beside one of them."""
+    """A batch of 1 s: two products in a layer take 0.6 s of it, a copy on another thread overlaps with one of them."""
     block()
     operations = []
     for batch in range(BATCHES):
@@ -68,7 +68,7 @@ class Sum(Program):
             time.sleep(3600)
         shape = inputs.shape[:2]
         self.seen[shape] = self.seen.get(shape, 0) + 1
-        # The one builds when it sees a shape, the other one when it sees it for the second time.
+        # One program builds when it first sees a shape, the other when it sees it for the second time.
         if self.seen[shape] == {"growing": 1, "late": 2}.get(self.how):
             self.built += 1
             time.sleep(0.05)

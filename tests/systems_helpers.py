@@ -1,4 +1,4 @@
-"""What the frameworks' tests share: naming verdicts, jobs like the driver's, snippets run by the environment."""
+"""What the frameworks' tests share: verdicts by name, jobs like the driver's, snippets run in an environment."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from rnnbench.machine import make_method
 from rnnbench.manifests import manifests
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
-#: Tiny, yet with everything a network here can have: embedding and head bias; two directions and lengths.
+#: Tiny, but with all features a network can have: embedding and head bias; two directions and lengths.
 LANGUAGE = "ptb-lm[batch=3,embedding=5,hidden=4,layers=2,steps=4,vocabulary=11]"
 SPEECH = "bi-ctc-long[batch=3,classes=6,features=5,hidden=4,labels=2,layers=2,steps=8]"
 
-#: What every snippet begins with: the worker's own first steps, up to the framework it has imported.
+#: The beginning of every snippet: the worker's own first steps, until its framework is imported.
 PRELUDE = """
 import json, os, sys
 job = json.load(sys.stdin)
@@ -32,7 +32,7 @@ framework = load_framework(job["folder"], job["framework"])
 
 
 def verdicts(plan, **method):
-    """(system, workload, phase) -> verification, each computed afresh and none left out."""
+    """The verification of each (system, workload, phase). None is cached and none is left out."""
     session = rnnbench.verify_plan(plan, use_cache=False, threads=1, **method)
     found = {
         (one.case.system, one.case.workload.partition("[")[0], one.case.phase): one for one in session.verifications
@@ -42,7 +42,7 @@ def verdicts(plan, **method):
 
 
 def not_verified(found):
-    """A readable line for each case that is not right; empty when all are."""
+    """A readable line for each case that is not verified; empty when all are."""
     return [
         f"{system} on {workload}, {phase}: {one.verdict}, {one.reason}"
         for (system, workload, phase), one in found.items()
@@ -64,7 +64,7 @@ def job_for(system, workload, place, *, precision="fp32", phase="forward", **met
 
 
 def run_snippet(environment, job, snippet):
-    """Run Python in the environment as a worker is run; what the snippet calls `answer` comes back."""
+    """Run Python in the environment as a worker is run, and return what the snippet assigns to `answer`."""
     place = os.path.dirname(job["inputs"])
     link = os.path.join(place, "rnnbench_worker")
     if not os.path.islink(link):

@@ -20,7 +20,7 @@ DOCUMENTED = Path(__file__).parent.parent / "docs" / "api.md"
 
 
 def test_the_documented_example_runs_as_it_is_written(sabotage):
-    """But for who computes what: the honest sabotage system, on the smallest of workloads."""
+    """The example, with the honest sabotage system on a tiny workload instead."""
     example = DOCUMENTED.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
     for written, here in (
         ('"pytorch/stack/eager"', f'"{HONEST}"'),
@@ -37,7 +37,7 @@ def test_the_documented_example_runs_as_it_is_written(sabotage):
 
 
 def test_the_functions_are_there_whatever_else_was_imported():
-    """A submodule's name lands in its package: none may hide a function."""
+    """Importing a submodule sets its name in the package: none may hide a function."""
     code = """
 import importlib, json, pkgutil, rnnbench
 for module in pkgutil.walk_packages(rnnbench.__path__, "rnnbench."):

@@ -18,7 +18,7 @@ HONEST = "sabotage/packed/honest"
 
 @pytest.fixture
 def stored(tmp_path):
-    """The folder of a run of one launch, made elsewhere with a framework of its own."""
+    """The folder of a run with one launch of a framework that is not installed here."""
     case = make_case()
     create_folder(tmp_path / "stored", make_run([case]))
     append(tmp_path / "stored", make_launch(case, 1.5))
@@ -46,7 +46,7 @@ def test_every_command_explains_itself_with_an_example(call, command):
     assert f"rnnbench {' '.join(command)}".strip() in answer.out.partition("Example")[2]
 
 
-def test_the_environments_have_a_help_of_their_own(call):
+def test_the_environments_have_their_own_help(call):
     answer = call("env", "--help")
     assert answer.code == 0
     for command in ("list", "create", "remove", "use", "doctor"):
@@ -203,7 +203,7 @@ def test_a_reader_that_goes_away_is_no_reason_to_complain(stored):
     assert answer.stderr == ""
 
 
-# --- going on -------------------------------------------------------------------------------------------
+# --- resuming -------------------------------------------------------------------------------------------
 
 
 def test_what_failed_is_not_tried_again_unless_asked(sabotage, call, monkeypatch):
@@ -212,7 +212,7 @@ def test_what_failed_is_not_tried_again_unless_asked(sabotage, call, monkeypatch
     before = lines_of(sabotage / "run")
     assert len(before) == 1 + 3  # the machine's limit, the honest one twice, the other once
     with monkeypatch.context() as patched:
-        # Large ones take seconds: none are made for what is done.
+        # Large inputs take seconds: none are made for finished cases.
         patched.setattr("rnnbench.session.write_workload_inputs", None)
         resumed = call("run", "--resume", "run")
     assert resumed.code == 0
@@ -324,7 +324,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_input_ends_with_2_and_says_what_is_allowed(private_folders, call, monkeypatch, kind):
-    monkeypatch.setenv("PIP_NO_INDEX", "1")  # whatever is not refused shall not download a framework
+    monkeypatch.setenv("PIP_NO_INDEX", "1")  # input that is not refused must not download a framework
     (private_folders / "taken").mkdir()
     (private_folders / "taken" / "something").touch()
     arguments, said = BAD[kind]

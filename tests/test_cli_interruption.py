@@ -1,4 +1,4 @@
-"""Interrupted in the middle of a measurement: what is finished is kept, no worker stays, and the run goes on later."""
+"""Interrupted during a measurement: finished launches are kept, no worker keeps running, and the run can be resumed."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from rnnbench.launch.schedule import shuffled
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for workers in /proc")
 
-# One system ends at once; the other says that it has been reached, and goes on when the file is taken away.
+# One system ends at once. The other reports that it was reached, and continues when the file `hold` is removed.
 CODE = """
 import os, time
 from rnnbench_worker.program import Program
@@ -58,7 +58,7 @@ CASES = ("holdup/packed/*", "-w", "ce-short[batch=3,hidden=4,steps=4]", "--devic
 
 
 class Holdup:
-    """The framework's folder, and drivers of it in processes of their own."""
+    """The framework's folder, and drivers of it in separate processes."""
 
     def __init__(self, folder):
         self.folder = write_framework(folder, ("quick", "held"), CODE)
@@ -73,7 +73,7 @@ class Holdup:
         return driver
 
     def reached(self):
-        """Wait until the held worker is in the middle of its measurement; its process."""
+        """Wait until the held worker is in its measurement, and return its process."""
         wait_until((self.folder / "reached").exists)
         return int((self.folder / "reached").read_text())
 
@@ -81,7 +81,7 @@ class Holdup:
         (self.folder / "hold").unlink(missing_ok=True)
 
     def seed(self):
-        """A seed with which the quick system goes first."""
+        """A random seed with which the quick system is launched first."""
         cases = rnnbench.make_plan([CASES[0]], [CASES[2]], device="cpu", phases=["forward"]).cases
         return str(next(seed for seed in range(99) if shuffled(cases, seed, 0)[0].system == "holdup/packed/quick"))
 
@@ -127,7 +127,7 @@ def rows():
 
 
 def finish(holdup):
-    """Go on with the run, now that nothing holds it up."""
+    """Resume the run, with nothing held."""
     holdup.release()
     kept = Path("run/launches.jsonl").read_text()
     resumed = holdup.start("run", "--resume", "run")
@@ -164,7 +164,7 @@ def test_a_driver_killed_outright_takes_its_worker_along_and_the_run_goes_on(hol
 
 @pytest.mark.parametrize("command", ["run", "profile"])
 def test_a_run_that_goes_on_is_left_alone_by_others(holdup, command):
-    """Two drivers of one run would do everything twice, and disturb each other's times."""
+    """Two drivers of one run would do everything twice, and disturb each other's timing."""
     driver, _ = begin(holdup)
     kept = Path("run/launches.jsonl").read_bytes()
     second = holdup.start(command, "--resume", "run")
@@ -189,7 +189,7 @@ def test_an_interrupted_verification_ends_with_130_and_leaves_no_worker(holdup):
 
 
 def test_a_hanging_system_can_be_interrupted_too(sabotage):
-    """The sabotage that never ends: it must not outlive its driver either."""
+    """A sabotage system that never ends must not outlive its driver either."""
     arguments = ["sabotage/packed/hang", *CASES[1:], "--no-verify", "--out", "run"]
     command = [sys.executable, "-m", "rnnbench", "run", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:

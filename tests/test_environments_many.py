@@ -24,7 +24,7 @@ from rnnbench.environments.registry import failed_creations, list_environments, 
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
 from rnnbench.files import locked
-from rnnbench.launch.launcher import why_not_started
+from rnnbench.launch.launcher import start_failure
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from test_environments_create import pip
@@ -194,13 +194,13 @@ def test_the_doctor_checks_older_versions_and_sums_up_sizes(quick: World) -> Non
 def test_the_doctor_finds_what_does_not_start(quick: World) -> None:
     create(parse_spec("toy"))  # its wheels are empty
     assert not any(each.level == "problem" for each in diagnose())
-    (problem,) = [each for each in diagnose(why_not_started) if each.level == "problem"]
+    (problem,) = [each for each in diagnose(start_failure) if each.level == "problem"]
     assert problem.what.startswith("toy-1.0 does not start: failed during import: ")
     assert "numpy" in problem.what
 
 
 def test_the_doctor_finds_no_problem_in_what_starts(sabotage: Path) -> None:
-    assert not any(each.level == "problem" for each in diagnose(why_not_started))
+    assert not any(each.level == "problem" for each in diagnose(start_failure))
 
 
 # --- in a run -------------------------------------------------------------------------------------------

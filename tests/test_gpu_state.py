@@ -1,4 +1,4 @@
-"""What a worker reads of the GPU, from a library that answers as NVIDIA's does."""
+"""What a worker reads about the GPU, from a fake of NVIDIA's library."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ REFUSED = 3  # "not supported"
 
 
 class Library:
-    """Answers with these numbers; what is not among them it refuses."""
+    """Answers with these numbers, and refuses all other queries."""
 
     def __init__(self, start=0, **values):
         self.start, self.values, self.asked = start, values, []

@@ -2,21 +2,21 @@
 
 import pytest
 
-from rnnbench.graph.taking import Graph
+from rnnbench.graph.capture import Graph
 
 STEPS = 2
 WORKLOAD = f"ce-short[batch=3,classes=4,features=5,hidden=6,steps={STEPS}]"
-#: A step of the LSTM has two: of the gate g, and of the state on its way out.
+#: A step of the LSTM has two: one for the gate g, one for the output.
 TANHS = 2 * STEPS
 
 BAD = {
     "no system": ((), "name a system"),
     "an unknown system": (("pytorch/fine/eagre",), "nearest: pytorch/fine/eager"),
     "an unknown format": (("pytorch/fine/eager", "--format", "png"), "allowed: text, table, json, svg, dot"),
-    "a drawing of many": (("pytorch/*", "--format", "svg"), "take table or json"),
+    "a drawing of many": (("pytorch/*", "--format", "svg"), "use --format table or json"),
     "an unknown workload": (("pytorch/fine/eager", "-w", "ce-shrt"), "nearest: ce-short"),
     "an unknown phase": (("pytorch/fine/eager", "--phase", "back"), "allowed: forward, train"),
-    "a story of one's own": (("pytorch/fine/eager", "--story"), "--out FILE alone"),
+    "a story of other systems": (("pytorch/fine/eager", "--story"), "--out FILE only"),
     "what is not offered": (("pytorch/stack/eager", "-w", "elman-step"), "single step"),
     "no time": (("pytorch/fine/eager", "--limit", "0"), "at least 1"),
 }
@@ -33,7 +33,7 @@ def test_bad_input_is_refused_with_what_is_allowed(call, private_folders, case):
 def test_a_framework_that_offers_no_graphs_says_so(call, sabotage):
     answer = call("graph", "sabotage/packed/honest", "-w", WORKLOAD, "--full")
     assert answer.code == 0, answer.err
-    assert "offers no graphs" in answer.out
+    assert "has no code that captures graphs" in answer.out
 
 
 # --- the frameworks -------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def test_a_framework_that_offers_no_graphs_says_so(call, sabotage):
 
 @pytest.fixture
 def graphs_of(call, environment_of):
-    """system -> its graphs by form."""
+    """The graphs of each system, by form."""
 
     def take(framework, *systems, code=0):
         environment_of(framework)
@@ -80,7 +80,7 @@ def test_pytorch(graphs_of):
     trace = found["packed/trace"]["TorchScript IR"]
     assert count(trace, "prim::Loop") == 0
     assert count(trace, "aten::tanh") == TANHS
-    # Once optimised, autograd sees less of the program than it does of an eager one.
+    # Autograd sees fewer operators of an optimised program than of an eager one.
     assert found["packed/script"]["autograd graph"]["nodes"] < eager["nodes"]
     compiled = found["packed/compile"]
     assert list(compiled) == [
@@ -128,20 +128,20 @@ def test_jax(graphs_of):
     assert count(unrolled["jaxpr"], "tanh") == TANHS
     assert count(unrolled["HLO"], "tanh") == TANHS
     scan = found["packed/jit-scan"]["jaxpr"]
-    assert count(scan, "scan") == 2  # there and back
+    assert count(scan, "scan") == 2  # forward and backward pass
     assert count(scan, "tanh") == 2
 
 
 @pytest.mark.slow
 def test_pytensor_and_the_engines(graphs_of):
     scan = graphs_of("pytensor", "pytensor/packed/scan-jax")["packed/scan-jax"]["PyTensor graph"]
-    assert count(scan, "Scan") == 2  # there and back
+    assert count(scan, "Scan") == 2  # forward and backward pass
     assert len(scan["bodies"]) >= 2
     onnx = graphs_of("onnxruntime", "onnxruntime/stack/*")
     assert [count(graph, "LSTM") for forms in onnx.values() for graph in forms.values()] == [1]
     openvino = graphs_of("openvino", "openvino/stack/*")
     (runtime,) = [graph for forms in openvino.values() for graph in forms.values()]
-    # Whether its plug-in has a kernel for the sequence or goes through it step by step depends on the machine.
+    # Whether its plug-in has a kernel for the sequence or computes it step by step depends on the machine.
     assert [kind for kind in runtime["kinds"] if kind.startswith(("RNN", "LSTM", "TensorIterator"))] != []
 
 

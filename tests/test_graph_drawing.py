@@ -1,4 +1,4 @@
-"""Drawing and writing graphs: layers, room, escaping, and what is too large to draw."""
+"""Drawing and writing graphs: layers, spacing, escaping, and graphs that are too large to draw."""
 
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from made_up import make_case
 from rnnbench.errors import UserError
-from rnnbench.graph.drawing import GAP, MOST_NODES, as_svg, lay_out
-from rnnbench.graph.taking import Graph, InnerGraph, TakenGraphs
+from rnnbench.graph.capture import CapturedGraphs, Graph, InnerGraph
+from rnnbench.graph.drawing import MOST_NODES, NODE_GAP, as_svg, lay_out
 from rnnbench.graph.write import as_dot, as_json, as_table, as_text
 from rnnbench_worker.shared.xla import hlo_graph
 
@@ -52,7 +52,7 @@ def test_edges_go_down_and_no_node_covers_another(case):
         assert x + widths[place] / 2 <= layout.width + 1e-6
     for row in rows.values():
         for before, after in pairwise(sorted(row)):
-            assert after[0] - before[1] >= GAP - 1e-6
+            assert after[0] - before[1] >= NODE_GAP - 1e-6
     for (source, target), path in zip(edges, layout.paths, strict=True):
         assert path[0] == layout.centres[source]
         assert path[-1] == layout.centres[target]
@@ -92,8 +92,8 @@ def test_counts_hold_what_is_inside():
 
 
 def test_text_table_json_and_dot_say_the_same():
-    taken = TakenGraphs(case=make_case(), graphs=[STEP])
-    failed = TakenGraphs(case=make_case("jit"), outcome="unsupported", reason="needs a GPU")
+    taken = CapturedGraphs(case=make_case(), graphs=[STEP])
+    failed = CapturedGraphs(case=make_case("jit"), outcome="unsupported", reason="needs a GPU")
     text = as_text([taken, failed])
     assert "6 nodes, 5 edges, built at the first call" in text
     assert "       2  aten::tanh" in text
@@ -110,7 +110,7 @@ def test_text_table_json_and_dot_say_the_same():
 
 def test_a_graph_that_its_framework_prints_is_shown_in_its_words():
     assert "%3 = aten::mm" in as_text(
-        [TakenGraphs(case=make_case(), graphs=[make_graph(["a"], text="%3 = aten::mm(x)")])]
+        [CapturedGraphs(case=make_case(), graphs=[make_graph(["a"], text="%3 = aten::mm(x)")])]
     )
 
 

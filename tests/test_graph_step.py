@@ -1,4 +1,4 @@
-"""Seed 003's one step: what the reference computes, who offers it, and that they all compute it."""
+"""The one step of Lazarus (2019): what the reference computes, which systems offer it, and that all compute it."""
 
 import numpy as np
 import pytest

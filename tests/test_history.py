@@ -283,7 +283,7 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path, call):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--out", "a", "--json"], "two answers"),
+        (["--out", "a", "--json"], "--out and --json cannot be combined"),
         (["--across", "colour"], "allowed: environment, source, machine, method"),
         (["--system", "jax/*"], "was planned in two versions"),
         (["--out", "a", "--format", "pdf"], "is not a format"),

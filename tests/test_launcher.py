@@ -1,4 +1,4 @@
-"""What a launch and a verification make of a worker's events, with workers that say whatever they like."""
+"""The records of a launch and of a verification, made from the events of fake workers."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.launch.worker import BoundedLog, WorkerResult
 from rnnbench.verify import verifier
 from rnnbench.verify.proofs import Proof, small_version
-from rnnbench.verify.verifier import verify_one
+from rnnbench.verify.verifier import run_proof
 
 CASE = make_case(phase="forward")
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
@@ -26,7 +26,7 @@ SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)))
 ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), SAMPLES, Memory(1000, None), Done()]
 
 
-def said(*events):
+def finished(*events):
     return WorkerResult(events=list(events), outcome="ok", reason="", stage="", seconds=1.0, log=BoundedLog())
 
 
@@ -34,19 +34,19 @@ def said(*events):
 def launch(monkeypatch):
     """A launch by a worker that sends these events, between two probes of the machine."""
 
-    def run(*events, probes=(1.0, 1.0), heard=None):
+    def run(*events, probes=(1.0, 1.0), listener=None):
         times = iter(probes)
 
         def run_worker(environment, job, variables, limit, on_event, turn):
             with turn:
                 for event in events:
                     on_event(event)
-                return said(*events)
+                return finished(*events)
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
         monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
         return launch_case(
-            make_resolved_case(CASE), Method(), Path("inputs.npz"), 2, 1, heard or Listener(), ExclusiveMachine()
+            make_resolved_case(CASE), Method(), Path("inputs.npz"), 2, 1, listener or Listener(), ExclusiveMachine()
         )[0]
 
     return run
@@ -84,17 +84,17 @@ def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy)
     assert made.gpu_before.sm_mhz == 1980
 
 
-def test_whoever_listens_hears_each_stage(launch):
-    class Ear(Listener):
+def test_a_listener_is_told_each_stage(launch):
+    class StageListener(Listener):
         def __init__(self):
-            self.heard = []
+            self.stages = []
 
         def stage(self, case, stage):
-            self.heard.append(stage)
+            self.stages.append(stage)
 
-    ear = Ear()
-    launch(*ALL, heard=ear)
-    assert ear.heard == ["build", "first call", "warm-up", "sampling", "memory", "end", "end"]
+    listener = StageListener()
+    launch(*ALL, listener=listener)
+    assert listener.stages == ["build", "first call", "warm-up", "sampling", "memory", "end", "end"]
 
 
 def test_done_without_samples_is_a_failure(launch):
@@ -110,12 +110,12 @@ def test_done_without_samples_is_a_failure(launch):
         ([Hello(import_s=0, versions={}, device="cpu", threads=8), *ALL[1:]], "asked for 1 threads, but it has 8"),
     ],
 )
-def test_a_worker_that_ran_otherwise_than_it_was_told_to_has_failed(launch, events, reason):
+def test_a_worker_that_used_another_device_or_number_of_threads_has_failed(launch, events, reason):
     made = launch(*events)
     assert (made.outcome, made.reason) == ("failed", reason)
 
 
-def test_a_worker_that_cannot_tell_its_threads_is_believed(launch):
+def test_a_worker_that_cannot_count_its_threads_is_accepted(launch):
     assert launch(Hello(import_s=0, versions={}, device="cpu", threads=None), *ALL[1:]).outcome == "ok"
 
 
@@ -124,9 +124,9 @@ def verify(monkeypatch):
     """A verification by a worker that sends these events."""
 
     def run(*events):
-        monkeypatch.setattr(verifier, "run_worker", lambda *given: said(HELLO, BUILT, *events, Done()))
+        monkeypatch.setattr(verifier, "run_worker", lambda *given: finished(HELLO, BUILT, *events, Done()))
         proof = Proof((make_resolved_case(CASE, workload=small_version(CATALOG["ce-short"])),))
-        (found,) = verify_one(proof, Method())
+        (found,) = run_proof(proof, Method())
         return found.verdict, found.reason
 
     return run
@@ -151,7 +151,7 @@ def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_
     assert reason.startswith("its arrays cannot be read: ")
 
 
-def test_arrays_that_lack_what_was_asked_for_are_wrong(verify, tmp_path):
+def test_arrays_that_lack_a_quantity_are_wrong(verify, tmp_path):
     np.savez(tmp_path / "forward.npz", something=np.zeros(3))
     verdict, reason = verify(Arrays("forward", str(tmp_path / "forward.npz")))
     assert verdict == "wrong"

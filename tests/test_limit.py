@@ -1,4 +1,4 @@
-"""The machine's limit: how its rates are timed, recorded and asked for, and what becomes of them in the rows."""
+"""The machine's limit: how its rates are measured and recorded, when they are needed, and how rows use them."""
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ from rnnbench_worker import limit as worker_limit
 
 
 class FakeMachine:
-    """Time passes only when it multiplies or copies. Small products do not reach its rate, as on real ones."""
+    """Time passes only during products and copies. Small products do not reach its rate, as on a real machine."""
 
     def __init__(self, flops_per_s, bytes_per_s, overhead=1e-5):
         self.now, self.calls, self.sent = 0.0, 0, []
@@ -180,7 +180,7 @@ def test_every_row_says_what_share_of_the_limit_it_reaches():
 
 
 def test_the_limit_is_the_machines_not_the_frameworks():
-    """The best product and the best copy count, whoever reached them; not those of another device or precision."""
+    """The best product and the best copy of any framework count, but not those of another device or precision."""
     other = msgspec.structs.replace(CASE, environment="toy-2.0")
     peaks = find_peaks(
         [

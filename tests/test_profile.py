@@ -29,7 +29,7 @@ def test_a_profile_is_counted_judged_and_kept_with_its_trace(shapes, call):  # n
     (found,) = answer.json
     profile = found["profile"]
     assert profile["outcome"] == "ok"
-    # The layer calls the products, so it does not count; a copy on another thread runs beside one of them.
+    # The layer calls the products, so it does not count; a copy on another thread overlaps with one of them.
     assert profile["operators"] == 3
     assert profile["operators_s"] == pytest.approx(0.6)
     assert [name for name, _, _ in profile["top"]] == ["matmul", "copy"]
@@ -50,7 +50,7 @@ def test_what_has_no_profiler_says_why_and_the_others_go_on(shapes, call):  # no
     assert "shapes/packed/blind forward: no profiler: nobody can look into it" in answer.out
     assert "shapes/packed/hang forward: timeout: over 2 s during first call" in answer.out
     assert "a new batch size needs a new program (ValueError: made for (3, 4)" in answer.out
-    # In the folder's own words again, and nothing is done twice.
+    # Resuming prints the same, and nothing is done twice.
     again = call("profile", "--resume", "found")
     assert again.out == answer.out
     assert len(read_folder(shapes / "found").profiles) == 6
@@ -70,9 +70,9 @@ def test_parts_can_be_had_alone(shapes, call):  # noqa: F811
     [
         (("--only", "half"), "'half' is no part"),
         (("--format", "pdf"), "'pdf' is no format"),
-        (("--retry-failed",), "--retry-failed goes with --resume"),
+        (("--retry-failed",), "--retry-failed needs --resume"),
         (("--resume", "nowhere"), "nowhere is not a run"),
-        (("--resume", "nowhere", "--small"), "--resume profiles what its folder has"),
+        (("--resume", "nowhere", "--small"), "--resume profiles the cases of its folder"),
     ],
 )
 def test_bad_input_is_refused(private_folders, call, arguments, said):

@@ -1,4 +1,4 @@
-"""The one sentence about what holds a batch up: every verdict on made-up counts, and none where none is due."""
+"""The sentence that names a batch's bottleneck: every verdict on made-up counts, and none where none is due."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from made_up import WHEN, make_case
 from rnnbench.analysis.profile_results import find_bottleneck, name_bottleneck
 from rnnbench.domain.profile import Operator, Profile
 from rnnbench.launch.events import Profiled
-from rnnbench.profile import kind_of, of_one_batch, seconds_by_kind
+from rnnbench.profile import kind_of, per_batch_fields, seconds_by_kind
 
 
 def test_a_cpu_on_which_no_operator_runs_is_dispatch_bound():
@@ -42,8 +42,8 @@ def test_element_wise_operators_and_copies_make_it_memory_bound():
 @pytest.mark.parametrize(
     ("busy", "kinds"),
     [
-        (0.6, {"product": 0.3, "memory": 0.3}),  # nothing has a half
-        (0.9, {"other": 0.9}),  # nobody knows what it is
+        (0.6, {"product": 0.3, "memory": 0.3}),  # none has half of the time
+        (0.9, {"other": 0.9}),  # of unknown kind
         (0.9, {"other": 0.5, "product": 0.2, "memory": 0.2}),
     ],
 )
@@ -75,7 +75,7 @@ def test_kinds_are_told_from_names(kind, names):
 
 
 def test_kinds_add_up_to_the_time_in_which_anything_ran():
-    operators = [Operator("matmul", 2, 0.6), Operator("copy", 1, 0.2)]  # beside each other, so 0.6 s in all
+    operators = [Operator("matmul", 2, 0.6), Operator("copy", 1, 0.2)]  # overlapping, so 0.6 s in total
     assert seconds_by_kind(operators, 0.6) == pytest.approx({"product": 0.45, "memory": 0.15})
     assert seconds_by_kind([], 0.0) == {}
 
@@ -90,7 +90,7 @@ def sent(**fields):
 
 def profile_of(found, device):
     case = make_case(device=device)
-    return Profile(case=case, started=WHEN, outcome="ok", **of_one_batch(found, device == "cuda"))
+    return Profile(case=case, started=WHEN, outcome="ok", **per_batch_fields(found, device == "cuda"))
 
 
 def test_on_a_device_its_kernels_count_and_on_a_cpu_the_operators():

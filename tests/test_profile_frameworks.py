@@ -1,4 +1,4 @@
-"""The frameworks' own profilers on a tiny network, whose number of products is known."""
+"""The frameworks' own profilers on a tiny network whose number of matrix products is known."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from rnnbench.profile import launch_profile
 
 STEPS = 4
 TINY = f"ptb-lm[batch=3,embedding=5,hidden=4,layers=1,steps={STEPS},vocabulary=11]"
-PACKED_PRODUCTS = 2 * STEPS + 1  # input and recurrent ones at each step, and the head
+PACKED_PRODUCTS = 2 * STEPS + 1  # one for input and one for state at each step, and the head
 
 
 def profiles(systems, place, phases=("forward",)):
@@ -33,7 +33,7 @@ def profiles(systems, place, phases=("forward",)):
 
 
 def check(profile, place):
-    """What holds of every profile."""
+    """What is true of every profile."""
     assert profile.count > 0
     assert 0 < profile.busy_s <= profile.wall_s
     assert 0 <= profile.host_share < 1

@@ -1,4 +1,4 @@
-"""Operations in time: which of them count, how long any of them ran, and how they are read from traces."""
+"""Timelines of operations: which of them count, how long any of them ran, and how they are read from traces."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ def test_who_calls_only_helpers_is_one_operation_with_them():
     linear = Operation("linear", "0", 0.0, 9.0)
     assert leaves([linear, product, *inside, alone], {"view", "alloc"}) == [product, alone]
     assert leaves([linear, product, Operation("add", "0", 2.0, 1.0)], whole={"mm"}) == [product]
-    # Had the product called another operator, that one would count.
+    # If the product called another operator, that operator would count.
     assert Operation("add", "0", 2.0, 1.0) in leaves([product, Operation("add", "0", 2.0, 1.0)], {"view"})
 
 
@@ -52,7 +52,7 @@ def test_the_longest_stand_first():
 
 
 def test_those_that_run_together_share_the_time_evenly():
-    """A product runs all the while on other threads, beside it two short ones; nothing runs in the last second."""
+    """A product runs on other threads, overlapping with two short operators; nothing runs in the last second."""
     together = [
         Operation("mm", "0", 0.0, 6.0),
         Operation("tanh", "1", 1.0, 2.0),
@@ -130,7 +130,7 @@ def test_of_xlas_traces_operators_and_the_kernels_of_streams_are_taken(tmp_path)
 
 
 def test_an_operator_handed_to_other_threads_runs_until_its_mark(tmp_path):
-    """As XLA's CPU does it: the event of `dot.1` ends when other threads have got the work, not when that is done."""
+    """On the CPU in XLA, the event of `dot.1` ends when other threads have received the work, not when it is done."""
     operators = [("while.9", 0, 2, 5), ("dot.1", 2, 5, 5), ("tanh.3", 10, 5, 5), ("dot.1", 60, 5, 5)]
     marks = [
         ("end: while.9", 110, 1, 6),

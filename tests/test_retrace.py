@@ -1,4 +1,4 @@
-"""What a new batch size and a new length cost: counted where it is counted, and built anew where nothing else helps."""
+"""What a new batch size and a new length cost: builds are counted where possible, and programs rebuilt where needed."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rnnbench.launch.job import resolve_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.machine import make_method
-from rnnbench.profile import launch_retrace, reshaped
+from rnnbench.profile import launch_retrace, with_new_shape
 
 
 def retraces(systems, workload, place, phases=("forward",), **method):
@@ -65,14 +65,14 @@ def test_impossible_calls_are_refused(fields):
 
 def test_a_new_shape_is_one_sequence_or_one_step_more():
     workload = parse_workload("ptb-lm")
-    assert (reshaped(workload, "batch").batch, reshaped(workload, "batch").steps) == (129, 50)
-    assert (reshaped(workload, "steps").batch, reshaped(workload, "steps").steps) == (128, 51)
+    assert (with_new_shape(workload, "batch").batch, with_new_shape(workload, "batch").steps) == (129, 50)
+    assert (with_new_shape(workload, "steps").batch, with_new_shape(workload, "steps").steps) == (128, 51)
 
 
 # --- programs that are made up --------------------------------------------------------------------------------
 
 
-def test_every_answer_to_a_new_shape_is_told_from_the_others(shapes):  # noqa: F811
+def test_every_answer_to_a_new_shape_is_distinguished(shapes):  # noqa: F811
     names = ("kept", "growing", "late", "uncounted", "baked", "fixed")
     found = retraces([f"shapes/packed/{name}" for name in names], WORKLOAD, shapes, ("forward", "train"))
     for phase in ("forward", "train"):
@@ -82,7 +82,7 @@ def test_every_answer_to_a_new_shape_is_told_from_the_others(shapes):  # noqa: F
             "growing": ["rebuilt", "rebuilt"],
             "late": ["rebuilt", "rebuilt"],
             "uncounted": ["uncounted", "uncounted"],
-            # Its counter says that nothing was built. Only its numbers say that the length is baked in.
+            # Its counter shows no build. Only its wrong numbers show that the length is baked in.
             "baked": ["kept", "anew"],
             "fixed": ["anew", "anew"],
         }, phase
@@ -131,7 +131,7 @@ def test_jax(environment_of, tmp_path):
     found = retraces(["jax/packed/jit-scan"], TINY, tmp_path, ("train",))
     batch, steps = found["jax/packed/jit-scan", "train"]
     assert (batch.outcome, steps.outcome) == ("rebuilt", "rebuilt")
-    assert batch.built[0] == batch.built[-1] >= 1  # at the first call, and never after
+    assert batch.built[0] == batch.built[-1] >= 1  # at the first call, and not later
 
 
 def test_engines_take_the_shape_they_were_exported_with(environment_of, tmp_path):

@@ -1,4 +1,4 @@
-"""Every broken system must be found out, with the right status and reason, and the run must go on."""
+"""Every broken system must be detected, with the right status and reason, and the run must continue."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_a_network_that_ignores_lengths_is_found_wrong(sabotage):
 
 FAILURES = {
     "crash": "killed by SIGSEGV during first call",
-    "silent-exit": "exited with code 0 without a word during first call",
+    "silent-exit": "exited with code 0 without an error message during first call",
     "malformed": "line 3 of the protocol is not an event",
     "impossible-samples": "line 3 of the protocol is not an event",
     "elsewhere": "asked for cpu, but it ran on cuda",
@@ -72,7 +72,7 @@ FAILURES = {
 }
 
 
-def test_failures_have_their_reason_and_the_run_goes_on(sabotage):
+def test_failures_have_their_reason_and_the_run_continues(sabotage):
     results = run([*FAILURES, "honest"], verify=False, threads=1)
     for system, reason in FAILURES.items():
         for status, found in reasons(results, system).values():
@@ -122,10 +122,10 @@ def test_a_declared_gap_is_unsupported_not_a_crash(sabotage):
     assert {status for status, _ in reasons(results, "no-ctc").values()} == {"unsupported"}
 
 
-def test_verify_reports_the_same_judgement(sabotage):
+def test_verify_reports_the_same_verdicts(sabotage):
     plan = rnnbench.make_plan(["sabotage/packed/honest", "sabotage/packed/scaled-gradient"], [TINY], device="cpu")
-    session = rnnbench.verify_plan(plan)
-    verdicts = {(one.case.system, one.case.phase): one.verdict for one in session.verifications}
+    verified = rnnbench.verify_plan(plan)
+    verdicts = {(one.case.system, one.case.phase): one.verdict for one in verified.verifications}
     assert verdicts == {
         ("sabotage/packed/honest", "forward"): "verified",
         ("sabotage/packed/honest", "train"): "verified",
@@ -164,23 +164,23 @@ LIMITS = {"limit-crash": "killed by SIGSEGV during build", "limit-raise": "Runti
 
 
 @pytest.mark.parametrize("system", LIMITS)
-def test_a_limit_that_cannot_be_measured_has_its_reason_and_the_run_goes_on(sabotage, system):
+def test_a_limit_that_cannot_be_measured_has_its_reason_and_the_run_continues(sabotage, system):
     results = run([system])
     assert {status for status, _ in reasons(results, system).values()} == {"verified"}
     assert {row.limit_share for row in results.rows} == {None}
     assert [(one.outcome, one.reason) for one in limits(results.contents)] == [("failed", LIMITS[system])]
-    # An interrupted run that goes on does not try again, unless it is told to.
-    again = resume(sabotage / "run", Listener())
-    assert len(limits(again)) == 1
-    told = resume(sabotage / "run", Listener(), retry_failed=True)
-    assert len(limits(told)) == 2
+    # A resumed run does not try again, unless it is asked to.
+    resumed = resume(sabotage / "run", Listener())
+    assert len(limits(resumed)) == 1
+    retried = resume(sabotage / "run", Listener(), retry_failed=True)
+    assert len(limits(retried)) == 2
 
 
-def test_a_framework_without_rates_is_left_out_and_asked_once(sabotage):
+def test_a_framework_that_cannot_measure_the_limit_is_asked_once(sabotage):
     results = run(["honest"], verify=False)
     (limit,) = limits(results.contents)
     assert (limit.outcome, limit.products, limit.copies) == ("ok", (), ())
-    assert limit.reason == "Sabotage's folder offers no rates"
+    assert limit.reason == "Sabotage has no code that measures the limit"
     assert len(limits(resume(sabotage / "run", Listener(), retry_failed=True))) == 1
 
 

@@ -1,4 +1,4 @@
-"""The schedule, with a fake executor: rounds, their order, failures, noise, and going on after an interruption."""
+"""The schedule, with a fake executor: rounds, their order, failures, noise, and resuming after an interruption."""
 
 import msgspec
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ CASES = [make_case(f"way-{number}", phase=phase) for number in range(6) for phas
 
 
 class Fake:
-    """Launches nothing. `fails` and `noisy` are (case, round, attempt) in which that happens."""
+    """Launches nothing. `fails` and `noisy` are the (case, round, attempt) that fail or are noisy."""
 
     def __init__(self, fails=(), noisy=()):
         self.fails = set(fails)
@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_order_again():
     assert one.asked != other.asked
 
 
-def test_a_case_that_failed_is_not_launched_again_and_the_others_go_on():
+def test_a_case_that_failed_is_not_launched_again_and_the_others_continue():
     broken = CASES[3]
     fake = Fake(fails={(broken, 1, 0)})
     run(fake, launches=4)
@@ -160,7 +160,7 @@ def test_the_count_is_right_for_the_rest_of_any_run_when_nothing_more_goes_wrong
 
 
 def test_a_retried_failure_is_launched_in_the_rounds_it_lacks():
-    """`--retry-failed` hides what failed from the schedule."""
+    """With `--retry-failed` the schedule is not given the failed launches."""
     broken = CASES[0]
     before = run(Fake(fails={(broken, 1, 0)}), launches=3)
     kept = [launch for launch in before if launch.outcome == "ok"]
@@ -168,7 +168,7 @@ def test_a_retried_failure_is_launched_in_the_rounds_it_lacks():
     assert [(launch.case, launch.round) for launch in after] == [(broken, 1), (broken, 2)]
 
 
-def test_cases_are_told_apart_by_all_that_they_are():
+def test_cases_are_distinguished_by_all_their_fields():
     variants = [
         msgspec.structs.replace(CASES[0], **{field: value})
         for field, value in (

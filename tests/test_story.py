@@ -1,4 +1,4 @@
-"""The story of seed 003: told by the real frameworks, checked against the reference, and gone through in a browser."""
+"""The story of Lazarus (2019): run by the real frameworks, checked against the reference, and shown in a browser."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ EAGER, TAPE, FUNCTION, SCRIPT, TRACE, JIT = range(6)
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
-    """Every framework's part, told afresh."""
+    """Every framework's part, computed for this test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         selection = Selection(systems=SYSTEMS, workloads=(story.WORKLOAD,), phases=("train",), device="cpu")
@@ -32,7 +32,7 @@ def parts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(parts, tmp_path_factory):
-    """Takes the place of the report's pages: what `open_page` opens."""
+    """Replaces the report's pages: what `open_page` opens."""
     path = tmp_path_factory.mktemp("story") / "story.html"
     path.write_bytes(as_page(parts, []))
     return {"two": path}
@@ -42,12 +42,12 @@ def kinds(part, places):
     return [part.graph.operators[place] for place in places]
 
 
-# --- what is told -----------------------------------------------------------------------------------------
+# --- the parts --------------------------------------------------------------------------------------------
 
 
-def test_all_six_tell_it_in_order(parts):
+def test_all_six_systems_are_there_in_order(parts):
     assert [part.system for part in parts] == list(SYSTEMS)
-    assert [part.stands for part in parts] == [False, False, True, True, True, True]
+    assert [part.is_built_before for part in parts] == [False, False, True, True, True, True]
     for part in parts:
         assert [line.partition(" = ")[0] for line in part.code[:5]] == ["h2h", "i2h", "next_h", "next_h", "loss"]
         assert len(part.born) == len(part.of) == len(part.graph.operators)
@@ -69,18 +69,18 @@ def test_eagerly_pytorch_builds_the_graph_of_the_slides(parts):
 
 def test_tensorflows_tape_is_read_from_its_end(parts):
     tape = parts[TAPE]
-    assert tape.nodes_after(0) == 4  # two variables, the input and the state before
+    assert tape.nodes_after(0) == 4  # two variables, the input and the previous state
     assert kinds(tape, tape.backward) == ["Sum", "Tanh", "AddV2", "MatMul", "MatMul"]
     assert len(set(tape.backward)) == 5
     assert re.search(r"ran \d+ more operators: .*TanhGrad", tape.notes["6"])
 
 
-def test_a_tf_function_holds_both_ways_before_it_runs(parts):
+def test_a_tf_function_has_forward_and_backward_pass_before_it_runs(parts):
     function = parts[FUNCTION]
     assert function.nodes_after(0) == len(function.graph.operators)
     assert "Tanh" in kinds(function, [place for place, of in enumerate(function.of) if of == 4])
     assert kinds(function, function.backward) == ["Reshape", "Tile", "TanhGrad", "MatMul", "MatMul"]
-    assert function.values[1].startswith("Tensor(")  # a symbol, no number
+    assert function.values[1].startswith("Tensor(")  # a symbol, not a number
 
 
 def test_scripted_and_traced_each_node_knows_its_statement(parts):
@@ -93,7 +93,7 @@ def test_scripted_and_traced_each_node_knows_its_statement(parts):
         assert "DifferentiableGraphBackward" in part.notes["6"]
 
 
-def test_a_jaxpr_holds_both_ways_before_it_runs(parts):
+def test_a_jaxpr_has_forward_and_backward_pass_before_it_runs(parts):
     jit = parts[JIT]
     assert {1, 2, 3, 4, 5, 6} <= set(jit.of)
     assert len(jit.backward) >= 3
@@ -125,7 +125,7 @@ def test_tracing_bakes_in_what_scripting_keeps(parts):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("program", ["loop_length", "branch"])
-def test_the_programs_stand_alone_and_the_documentation_says_what_they_say(pytorch, program):
+def test_the_programs_run_alone_and_the_documentation_shows_their_output(pytorch, program):
     path = DOCS / "graphs" / f"{program}.py"
     answer = subprocess.run([pytorch.python, str(path)], capture_output=True, text=True, check=True)
     assert f"```\n{answer.stdout}```" in (DOCS / "graphs.md").read_text(encoding="utf-8")
@@ -135,13 +135,13 @@ def test_the_programs_stand_alone_and_the_documentation_says_what_they_say(pytor
 
 
 def shown(page, number):
-    """How many nodes of a part are there, and which of them are marked."""
+    """The number of visible nodes of a part, and the titles of the marked ones."""
     nodes = page.locator(f"#part{number} .node:not(.absent)")
     marked = page.locator(f"#part{number} .node.current title").all_text_contents()
     return nodes.count(), marked
 
 
-def test_next_goes_through_the_statements_and_then_back_through_the_graph(open_page, parts):
+def test_next_steps_through_the_statements_and_then_through_the_backward_pass(open_page, parts):
     page = open_page()
     total = len(parts[FUNCTION].graph.operators)
     assert shown(page, EAGER) == (0, [])

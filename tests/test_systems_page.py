@@ -105,7 +105,7 @@ def test_the_page_agrees_with_the_manifests(built_in):
 def test_the_command_prints_the_page_of_what_is_chosen():
     chosen = select_systems(("pytorch/cell/*",))
     assert call("pytorch/cell/*", "--markdown") == systems_page(chosen, manifests())
-    with pytest.raises(UserError, match="two forms of the same"):
+    with pytest.raises(UserError, match="--json and --markdown cannot be combined"):
         call("--markdown", "--json")
 
 

@@ -1,4 +1,4 @@
-"""Turns: while one worker is timed the others stand still with all they have started, and lose none of their time."""
+"""Turns: while one worker is timed, the others and their children are suspended, and lose none of their time limit."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from rnnbench_worker.protocol import TURN_VARIABLE, wait_for_turn
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
 
-#: A worker whose child, in a session of its own like some compilers', counts as fast as it can.
+#: A worker whose child counts as fast as it can, in its own session, like the children of some compilers.
 COUNTING = """
 import subprocess, sys
 child = "import itertools, sys\\nfor n in itertools.count(): open(sys.argv[1], 'w').write(str(n))"
@@ -35,7 +35,7 @@ def no_probe(monkeypatch):
 
 @pytest.fixture
 def counting(tmp_path):
-    """Starts a worker that works all the time, and tells how often it has."""
+    """Starts a worker that counts without a pause, and returns the file of its count."""
     started = []
 
     def start(turn):
@@ -61,13 +61,13 @@ def until(true, seconds=20.0):
 
 
 def moves(place: Path, seconds=0.3):
-    """Whether the count changes; an empty file is one that is being written."""
+    """Whether the file of a count is still written."""
     before = place.stat().st_mtime_ns
     time.sleep(seconds)
     return place.stat().st_mtime_ns != before
 
 
-def test_all_others_and_their_children_stand_still_while_one_is_timed(counting):
+def test_all_others_and_their_children_are_suspended_while_one_is_timed(counting):
     machine = ExclusiveMachine(ahead=2)
     with machine.next() as busy:
         place = counting(busy)
@@ -75,28 +75,28 @@ def test_all_others_and_their_children_stand_still_while_one_is_timed(counting):
         with machine.next() as timed:
             timed.started(os.getpid())
             timed.warm()
-            time.sleep(0.1)  # a write that had begun may end
+            time.sleep(0.1)  # a write that had begun may finish
             assert not moves(place)
             assert busy.suspended_seconds() > 0.3
             assert timed.suspended_seconds() < 0.3
         until(lambda: moves(place, 0.05))
-        stood = busy.suspended_seconds()
+        suspended = busy.suspended_seconds()
         time.sleep(0.05)
-        assert busy.suspended_seconds() == stood  # no longer counted once it goes on
+        assert busy.suspended_seconds() == suspended  # no longer counted once it is resumed
 
 
-def test_one_at_a_time_takes_its_turn_from_the_start_and_waits_for_nothing():
+def test_with_one_at_a_time_a_worker_has_the_machine_from_its_start():
     turn = ExclusiveMachine().next()
     with turn:
         assert turn.descriptor is None
-        assert turn.before == 1.0
+        assert turn.probe_before_s == 1.0
         turn.started(os.getpid())
         turn.warm()
-    assert turn.after == 1.0
+    assert turn.probe_after_s == 1.0
     assert turn.suspended_seconds() == 0.0
 
 
-def test_a_worker_that_could_not_be_started_keeps_nobody_waiting():
+def test_a_worker_that_could_not_be_started_releases_the_machine():
     machine = ExclusiveMachine(ahead=2)
     with pytest.raises(OSError, match="no such program"), machine.next():
         raise OSError("no such program")
@@ -106,7 +106,7 @@ def test_a_worker_that_could_not_be_started_keeps_nobody_waiting():
     assert not machine.lock.locked()
 
 
-def test_a_worker_waits_at_its_pipe_until_it_is_told(monkeypatch):
+def test_a_worker_waits_at_its_pipe_until_it_has_the_machine(monkeypatch):
     reading, writing = os.pipe()
     monkeypatch.setenv(TURN_VARIABLE, str(reading))
     os.write(writing, b"!")
@@ -141,7 +141,7 @@ def test_a_fixed_protocol_cannot_be_run_ahead():
         make_method(protocol="2019", ahead=2)
 
 
-def test_nobody_ahead_is_refused():
+def test_zero_workers_at_once_are_refused():
     with pytest.raises(UserError, match="parallel workers"):
         make_method(ahead=0)
 

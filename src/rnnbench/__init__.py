@@ -1,4 +1,4 @@
-"""rnnbench as a library: plan, run and load results as typed objects.
+"""rnnbench as a library: make plans, run them and load results as typed objects.
 
 >>> import rnnbench
 >>> plan = rnnbench.make_plan(["pytorch/stack/eager"], workloads=["ce-short[batch=4,steps=5]"], device="cpu")
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when first asked for: the command line's start-up needs none of it."""
+    """Import the API when it is first used: the command line starts faster without it."""
     if name in __all__:
         from rnnbench import api
 

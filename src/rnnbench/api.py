@@ -1,4 +1,4 @@
-"""The functions and types behind `import rnnbench`."""
+"""The functions and types that `import rnnbench` offers."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ def make_plan(
     precisions: Sequence[str] = ("fp32",),
     versions: Sequence[str] = (),
 ) -> Plan:
-    """What would be run: globs on system names, workloads by name or as objects. Runs nothing."""
+    """The cases that would be run. Systems are chosen by globs, workloads by name or as objects. Runs nothing."""
     chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in workloads)
     fields = {
         "systems": tuple(systems),
@@ -70,7 +70,7 @@ def make_plan(
 def run_plan(
     plan: Plan, folder: str | Path, *, listener: Listener | None = None, profile: bool = False, **method: Any
 ) -> Results:
-    """Run a plan into a new folder, then profile it if asked to. `method` takes what `make_method` takes."""
+    """Run a plan into a new folder, and profile its cases if `profile`. `method` takes the options of `make_method`."""
     contents = session.run(
         plan,
         make_method(**method),
@@ -83,43 +83,43 @@ def run_plan(
 
 
 def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> VerifiedPlan:
-    """Prove every case of a plan on the small version of its workload; time nothing."""
+    """Verify every case of a plan on the small version of its workload. Nothing is timed."""
     return verifier.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
 
 
 def load_run(folder: str | Path) -> Results:
-    """A run from its folder."""
+    """Read a run from its folder."""
     return Results(read_folder(Path(folder)))
 
 
 def compare_runs(
     a: Results, b: Results, *, across: Collection[str] = (), threshold: float = THRESHOLD
 ) -> RunComparison:
-    """Run B beside run A, case by case. `across` names what may differ because it is what is compared."""
-    return compare.compare_runs(a.contents, b.contents, across=_kinds(across), threshold=threshold)
+    """Compare run B with run A, case by case. `across` names the differences that are intended."""
+    return compare.compare_runs(a.contents, b.contents, across=_difference_kinds(across), threshold=threshold)
 
 
 def analyse_runs(*results: Results) -> Analysis:
-    """What one or several runs say: gaps, what is won back, break-even, limits, sentences, the seed's claims."""
+    """What one or several runs show: gaps, what is recovered, break-even, limits, sentences, Carrot's (2019) claims."""
     return analyse([one.contents for one in results])
 
 
 def version_history(
     *results: Results, systems: Sequence[str] = (), workloads: Collection[str] = (), across: Collection[str] = ()
 ) -> tuple[HistoryLine, ...]:
-    """Systems over the versions of their framework, from old to new, each relative to the newest verified one."""
+    """Systems over the versions of their framework, from old to new, each relative to the newest verified version."""
     names = [f"run {number}" for number in range(1, len(results) + 1)]
     contents = [one.contents for one in results]
-    return make_history(names, contents, systems=systems, workloads=workloads, across=_kinds(across))
-
-
-def _kinds(across: Collection[str]) -> list[DifferenceKind]:
-    unknown = sorted(set(across) - set(CROSSABLE))
-    if unknown:
-        raise UserError(f"'{unknown[0]}' is no difference to go across", f"allowed: {', '.join(CROSSABLE)}")
-    return [kind for kind in CROSSABLE if kind in across]
+    return make_history(names, contents, systems=systems, workloads=workloads, across=_difference_kinds(across))
 
 
 def check_run(results: Results) -> list[Finding]:
-    """Whether a run is fit to be published: it is when no finding has the level `problem`."""
+    """Judge whether a run is fit to be published: it is when no finding has the level `problem`."""
     return check.check_run(results.contents)
+
+
+def _difference_kinds(across: Collection[str]) -> list[DifferenceKind]:
+    unknown = sorted(set(across) - set(CROSSABLE))
+    if unknown:
+        raise UserError(f"'{unknown[0]}' is no difference that can be allowed", f"allowed: {', '.join(CROSSABLE)}")
+    return [kind for kind in CROSSABLE if kind in across]

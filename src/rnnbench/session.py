@@ -32,13 +32,13 @@ from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.profile import launch_profile, launch_retrace
 from rnnbench.store import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
 from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
-from rnnbench.verify.verifier import prove
+from rnnbench.verify.verifier import run_proofs
 
-BATCHES = 4  # distinct ones, fed in turn
+BATCHES = 4  # distinct batches of a workload, fed in turn
 
 ProfilePart = Literal["operators", "shapes"]
 PROFILE_PARTS: tuple[ProfilePart, ...] = ("operators", "shapes")
-_PART_OF: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators", Retrace: "shapes"}
+_PART_OF_RECORD: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators", Retrace: "shapes"}
 
 Show = Callable[[Contents], None]
 
@@ -48,7 +48,7 @@ def show_nothing(contents: Contents) -> None:
 
 
 def run(
-    asked: Selection | Plan,
+    chosen: Selection | Plan,
     method: Method,
     folder: Path,
     listener: Listener,
@@ -59,7 +59,7 @@ def run(
     profile: bool = False,
 ) -> Contents:
     """A new run in a new folder, with everything from the plan to the tables."""
-    plan = asked if isinstance(asked, Plan) else make_plan(asked)
+    plan = chosen if isinstance(chosen, Plan) else make_plan(chosen)
     begin_run(plan, method, folder, listener, command=command, data=data, profile=profile)
     return resume(folder, listener, show)
 
@@ -74,16 +74,16 @@ def begin_run(
     data: str = "",
     profile: bool = False,
 ) -> Run:
-    """Prepare the environments, then create the folder: from here on nothing is lost."""
-    require_empty(folder)  # before the environments are made, which takes minutes
+    """Prepare the environments, then create the run's folder. From then on an interruption loses nothing."""
+    require_empty(folder)  # checked first, because creating environments takes minutes
     for workload in plan.workloads.values():
         if workload.one_step:
             raise UserError(
-                f"{workload.name} is not timed: a single step is too short for a clock",
-                "see its graph with `rnnbench graph`, verify it with `rnnbench verify -w elman-step`",
+                f"{workload.name} cannot be timed: a single step is too short to measure",
+                "see its graph with `rnnbench graph`, or verify it with `rnnbench verify -w elman-step`",
             )
     prepared = prepare(plan, listener)
-    begun = Run(
+    new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=tuple(command),
         tool=describe_tool(),
@@ -98,8 +98,8 @@ def begin_run(
         left_out=prepared.left_out,
         profile=profile,
     )
-    create_folder(folder, begun)
-    return begun
+    create_folder(folder, new_run)
+    return new_run
 
 
 def resume(
@@ -111,10 +111,9 @@ def resume(
     limit_seconds: float | None = None,
     ahead: int | None = None,
 ) -> Contents:
-    """Do what the folder's run still lacks: all of it for a new run, the rest for one that was interrupted.
+    """Do what the folder's run still lacks: everything for a new run, the rest for one that was interrupted.
 
-    The time limit and the number of workers at once may differ from those it began with: neither changes what is
-    measured.
+    The time limit and the number of concurrent workers may be changed, because neither changes what is measured.
     """
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds, ahead)
@@ -138,7 +137,7 @@ def profile_run(
     limit_seconds: float | None = None,
     resumed: bool = False,
 ) -> None:
-    """Profile the cases of a run that lack it, and time nothing."""
+    """Profile the cases of a run that have no profile yet. Nothing is timed."""
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
         if resumed:
@@ -147,7 +146,7 @@ def profile_run(
 
 
 class Session:
-    """The steps of one run over its folder. Each reads what earlier ones have stored, and stores what it produces."""
+    """The steps of one run. Each reads from the run's folder what earlier steps stored, and stores its own results."""
 
     def __init__(
         self,
@@ -160,9 +159,9 @@ class Session:
         contents = read_folder(folder)
         for line in contents.damaged:
             listener.note(f"launches.jsonl, {line}: skipped")
-        begun = contents.run.method
+        stored = contents.run.method
         method = msgspec.structs.replace(
-            begun, limit_seconds=limit_seconds or begun.limit_seconds, ahead=ahead or begun.ahead
+            stored, limit_seconds=limit_seconds or stored.limit_seconds, ahead=ahead or stored.ahead
         )
         self.run = msgspec.structs.replace(contents.run, method=method)
         self._folder = folder
@@ -172,12 +171,12 @@ class Session:
         self._profiles = contents.profiles
 
     def require_same_conditions(self) -> None:
-        """A resumed run continues in the environments it began in, or not at all."""
-        lacking = sorted({case.framework for case in self.run.cases} - set(manifests()))
-        if lacking:
+        """Raise a UserError unless the run can be resumed in the environments it began in."""
+        missing = sorted({case.framework for case in self.run.cases} - set(manifests()))
+        if missing:
             raise UserError(
-                f"this run needs {', '.join(lacking)}, which is not among the frameworks here",
-                "let RNNBENCH_SYSTEMS name its folder, or install the package that offers it",
+                f"this run needs {', '.join(missing)}, which is not among the frameworks here",
+                "add its folder to RNNBENCH_SYSTEMS, or install the package that provides it",
             )
         if not (self._records or self._profiles):
             return
@@ -186,20 +185,20 @@ class Session:
             if fingerprint(now) != environment.fingerprint:
                 raise UserError(
                     f"the environment {environment.id} has changed since this run began",
-                    "start a new run: rows from two environments must not share a name",
+                    "start a new run: rows from different environments must not share a name",
                 )
         if describe_tool().worker != self.run.tool.worker:
             self._listener.note("warning: the worker's source has changed since this run began")
 
     def verify(self) -> None:
-        """Verify every system on a small workload, before anything is timed. Earlier verdicts of the run stand."""
+        """Verify every system on a small workload, before anything is timed. Stored verdicts of the run are kept."""
         run = self.run
         if not run.method.verify:
             return
         verified = {
             record.case.key
             for record in self._records
-            if isinstance(record, Verification) and not self._is_retried(record.verdict)
+            if isinstance(record, Verification) and not self._will_retry(record.verdict)
         }
         proofs = [
             proof
@@ -212,36 +211,36 @@ class Session:
             append(self._folder, verification)
             self._listener.verified(verification)
 
-        prove(proofs, run.method, verification_jobs(run.cases), keep)
+        run_proofs(proofs, run.method, verification_jobs(run.cases), keep)
 
     def measure_limits(self) -> None:
-        """Measure what the machine can do, once for each environment, device and precision. A failure is stored too."""
+        """Measure the machine's limit once per environment, device and precision. A failure is stored too."""
         needed = limits_needed(self.run.cases, self._records, self._retry_failed)
-        self._listener.limiting(len(needed))
+        self._listener.measuring_limits(len(needed))
         for case in needed:
             limit = launch_limit(self._resolve(case), self.run.method)
             append(self._folder, limit)
-            self._listener.limited(limit)
+            self._listener.limit_measured(limit)
 
     def launch(self) -> None:
-        """Time every case, in rounds over all of them."""
+        """Time every case, in rounds over all cases."""
         run = self.run
         earlier = [record for record in self._records if isinstance(record, Launch)]
         if self._retry_failed:
             earlier = [launch for launch in earlier if launch.outcome == "ok"]
         left = launches_left(run.cases, run.method, earlier)
-        self._listener.measuring(len(left))
+        self._listener.timing(len(left))
         machine = ExclusiveMachine(run.method.ahead)
 
         def keep(launch: Launch) -> None:
             append(self._folder, launch)
             self._listener.launched(launch)
 
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
-            # Written before anything is timed, once for all rows of a workload, and only for what is left to do.
+        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
+            # Written before anything is timed, once per workload, and only for launches that are left.
             data = Path(run.data) if run.data else None
             inputs = {
-                name: write_workload_inputs(run.workloads[name], run.method.seed, Path(place), BATCHES, data=data)
+                name: write_workload_inputs(run.workloads[name], run.method.seed, Path(scratch), BATCHES, data=data)
                 for name in {case.workload for case in left}
             }
 
@@ -264,11 +263,11 @@ class Session:
             run_schedule(run.cases, run.method, earlier, execute, keep)
 
     def profile(self, parts: Collection[ProfilePart] = PROFILE_PARTS) -> None:
-        """Profile every case: its operators, and what new shapes cost. None of these launches is a sample."""
+        """Profile every case: its operators, and what new shapes cost. These launches yield no samples."""
         done = {
-            (record.case.key, _PART_OF[type(record)])
+            (record.case.key, _PART_OF_RECORD[type(record)])
             for record in self._profiles
-            if not self._is_retried(record.outcome)
+            if not self._will_retry(record.outcome)
         }
         left = [
             (case, part)
@@ -277,23 +276,23 @@ class Session:
             if part in parts and (case.key, part) not in done
         ]
         self._listener.profiling(len(left))
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as place:
+        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
             for case, part in left:
-                record = self._launch_profile(case, part, Path(place))
+                record = self._launch_profile(case, part, Path(scratch))
                 append(self._folder, record)
                 self._listener.profiled(record)
 
-    def _launch_profile(self, case: Case, part: ProfilePart, place: Path) -> ProfileRecord:
+    def _launch_profile(self, case: Case, part: ProfilePart, scratch: Path) -> ProfileRecord:
         def on_event(event: Event) -> None:
             self._listener.stage(case, STAGES[type(event)])
 
         self._listener.stage(case, "starting")
         resolved, method = self._resolve(case), self.run.method
         if part == "shapes":
-            return launch_retrace(resolved, method, place, on_event)
-        return launch_profile(resolved, method, place, self._folder, on_event)
+            return launch_retrace(resolved, method, scratch, on_event)
+        return launch_profile(resolved, method, scratch, self._folder, on_event)
 
-    def _is_retried(self, outcome: str) -> bool:
+    def _will_retry(self, outcome: str) -> bool:
         return self._retry_failed and outcome in ("failed", "timeout")
 
     def _resolve(self, case: Case) -> ResolvedCase:

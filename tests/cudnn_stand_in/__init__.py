@@ -1,7 +1,7 @@
-"""TensorFlow's stack with cuDNN's three operators written out as NVIDIA documents them.
+"""TensorFlow's stack with cuDNN's three operators replaced by ones that compute what NVIDIA documents.
 
-What is left unproved without a GPU is cuDNN itself; the layout, the biases, the lengths, the gradients and the
-updates around it are the system's own.
+Without a GPU only cuDNN itself remains unverified. The layout, the biases, the lengths, the gradients and the updates
+are those of the real system.
 """
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ from rnnbench_worker.systems import tensorflow as real
 
 from .operators import StandIn
 
-#: What is wrong with it, by execution.
+#: The fault of each broken execution.
 FAULTS = {"other-gates": {"gates": "iofg"}, "other-directions": {"backward_first": True}}
 
 describe = real.describe

@@ -1,4 +1,4 @@
-"""cuDNN's LSTM in operators that a CPU has: flat weights, gates i, f, g, o, two biases, each sequence by its length."""
+"""cuDNN's LSTM in operators that run on a CPU: flat weights, gates i, f, g, o, two biases, sequences of any length."""
 
 from collections import namedtuple
 
@@ -14,14 +14,14 @@ class StandIn:
         self._backward_first = backward_first
 
     def to_params(self, weights, biases, num_layers, num_units, input_size, **kind):
-        """All matrices, then all biases, end to end."""
-        sizes = shapes(num_layers, num_units, input_size, ways_of(kind["direction"]))
+        """All matrices, then all biases, in one flat array."""
+        sizes = shapes(num_layers, num_units, input_size, direction_count(kind["direction"]))
         assert [tuple(matrix.shape) for matrix in weights] == sizes
         assert [tuple(vector.shape) for vector in biases] == [(num_units,)] * len(sizes)
         return tf.concat([tf.reshape(array, [-1]) for array in list(weights) + list(biases)], axis=0)
 
     def to_canonical(self, params, num_params_weights, num_params_biases, num_layers, num_units, input_size, **kind):
-        sizes = shapes(num_layers, num_units, input_size, ways_of(kind["direction"]))
+        sizes = shapes(num_layers, num_units, input_size, direction_count(kind["direction"]))
         assert num_params_weights == num_params_biases == len(sizes)
         parts = tf.split(params, [rows * columns for rows, columns in sizes] + [num_units] * len(sizes))
         matrices, biases = parts[: len(sizes)], parts[len(sizes) :]
@@ -30,22 +30,22 @@ class StandIn:
     def rnn(self, input, input_h, input_c, params, sequence_lengths, is_training, time_major, **kind):
         assert (is_training, time_major) == (True, True)
         assert (kind["rnn_mode"], kind["input_mode"]) == ("lstm", "linear_input")
-        ways = ways_of(kind["direction"])
-        layers, units = input_h.shape[0] // ways, input_h.shape[2]
+        directions = direction_count(kind["direction"])
+        layers, units = input_h.shape[0] // directions, input_h.shape[2]
         size = {"num_layers": layers, "num_units": units, "input_size": input.shape[2]}
-        count = 8 * layers * ways
+        count = 8 * layers * directions
         made = self.to_canonical(params, count, count, **size, **kind)
         xs = input
         for layer in range(layers):
             outputs = []
-            for way in range(ways):
-                place = layer * ways + way
-                held = layer * ways + (ways - 1 - way if self._backward_first else way)
+            for direction in range(directions):
+                place = layer * directions + direction
+                held = layer * directions + (directions - 1 - direction if self._backward_first else direction)
                 part = slice(8 * held, 8 * held + 8)
                 state = input_h[place], input_c[place]
-                ahead = turn(xs, sequence_lengths) if way else xs
-                hs = self._layer(made.weights[part], made.biases[part], ahead, state, sequence_lengths)
-                outputs.append(turn(hs, sequence_lengths) if way else hs)
+                ordered = reverse(xs, sequence_lengths) if direction else xs
+                hs = self._layer(made.weights[part], made.biases[part], ordered, state, sequence_lengths)
+                outputs.append(reverse(hs, sequence_lengths) if direction else hs)
             xs = tf.concat(outputs, axis=2)
         return Output(xs)
 
@@ -68,17 +68,17 @@ class StandIn:
         return tf.stack(outputs)
 
 
-def ways_of(direction):
+def direction_count(direction):
     return {"unidirectional": 1, "bidirectional": 2}[direction]
 
 
-def shapes(layers, units, width, ways):
-    """Of each matrix: per layer and direction four for the input, then four for the state."""
+def shapes(layers, units, width, directions):
+    """The shapes of all matrices: per layer and direction four for the input, then four for the state."""
     found = []
     for layer in range(layers):
-        found += ([(units, width if layer == 0 else units * ways)] * 4 + [(units, units)] * 4) * ways
+        found += ([(units, width if layer == 0 else units * directions)] * 4 + [(units, units)] * 4) * directions
     return found
 
 
-def turn(xs, lengths):
+def reverse(xs, lengths):
     return tf.reverse_sequence(xs, lengths, seq_axis=0, batch_axis=1)

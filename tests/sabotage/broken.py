@@ -1,4 +1,4 @@
-"""Every way of being wrong, each as small a change to the honest program as it takes."""
+"""Every way of being wrong, each by the smallest possible change to the honest program."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from .honest import Honest
 
 
 class StaleState(Honest):
-    """Without recurrent weights every step sees the zero state: the ancestor's bug."""
+    """Without recurrent weights every step sees the zero state: the bug of a published JIT model."""
 
     def __init__(self, job, parameters):
         kept = {name: value for name, value in parameters.items() if name.endswith(".u")}
@@ -183,5 +183,5 @@ def raising_product(size):
     raise RuntimeError("no product here")
 
 
-#: Honest otherwise: only the machine's limit cannot be measured with them.
+#: These systems are honest, but the machine's limit cannot be measured with them.
 RATES = {"limit-crash": {"product": crashing_product}, "limit-raise": {"product": raising_product}}

@@ -1,4 +1,4 @@
-"""A program that is right by construction: the reference behind the contract of a system."""
+"""A program that is right by construction: it calls the reference."""
 
 import numpy as np
 

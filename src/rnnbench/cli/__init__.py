@@ -1,1 +1,1 @@
-"""One module per command, thin: parse, call, print."""
+"""The commands: each parses its options, calls the package that does the work, and prints the result."""

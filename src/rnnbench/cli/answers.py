@@ -1,4 +1,4 @@
-"""What the short commands print: a plan, verifications, and whether a run is fit to be published."""
+"""Texts that commands print: a plan with its estimate, verifications, and whether a run is fit to be published."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from rnnbench.plan import Plan
 from rnnbench.text import RULE, Column, render_table
 from rnnbench.verify.verifier import VerifiedPlan
 
-_START = 4.0  # seconds to start a worker and import a framework
-_FIRST = 3.0  # seconds of a first call that compiles nothing
+_START_S = 4.0  # to start a worker and import a framework
+_FIRST_CALL_S = 3.0  # when nothing is compiled
 
 
 def estimate(plan: Plan, method: Method) -> tuple[float, float]:
-    """Seconds: what it takes when nothing compiles long, and the most the limits allow."""
-    launch = _START + _FIRST + method.warm_seconds / 2 + method.sample_seconds
-    verification = _START + _FIRST if method.verify else 0.0
+    """Seconds that a run takes when no compilation takes long, and the most that the time limits allow."""
+    launch = _START_S + _FIRST_CALL_S + method.warm_seconds / 2 + method.sample_seconds
+    verification = _START_S + _FIRST_CALL_S if method.verify else 0.0
     typical = len(plan.cases) * (method.launches * launch + verification)
     most = len(plan.cases) * (method.launches * (method.repeats + 1) + method.verify) * method.limit_seconds
     return typical, most
@@ -39,8 +39,8 @@ def show_plan(plan: Plan, method: Method) -> str:
         parts.append("left out as unsupported:\n" + "\n".join(lines))
     parts.append(
         f"{len(plan.cases)} cases, {method.launches} launches each, {len(plan.left_out)} left out; "
-        f"about {units.duration(typical)} where nothing compiles long, at most {units.duration(most)} "
-        f"(limit {method.limit_seconds:.0f} s a launch)"
+        f"about {units.duration(typical)} if no compilation takes long, at most {units.duration(most)} "
+        f"(time limit {method.limit_seconds:.0f} s per launch)"
     )
     return "\n\n".join(parts)
 
@@ -57,49 +57,45 @@ def plan_as_json(plan: Plan, method: Method) -> str:
     return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
 
 
-_COLUMNS = [Column(name) for name in ("workload", "system", "phase", "device", "precision", "status", "largest error")]
+_VERIFICATION_COLUMNS = [
+    Column(name) for name in ("workload", "system", "phase", "device", "precision", "status", "largest error")
+]
 
 
-def show_verifications(session: VerifiedPlan) -> str:
-    """One line per case; a summary under them."""
-    cases = [*(one.case for one in session.verifications), *(left.case for left in session.left_out)]
-    places: dict[str, set[str]] = {}
+def show_verifications(verified: VerifiedPlan) -> str:
+    """One line per case, and a summary below."""
+    cases = [*(one.case for one in verified.verifications), *(left.case for left in verified.left_out)]
+    environments: dict[str, set[str]] = {}
     for case in cases:
-        places.setdefault(case.system, set()).add(case.environment)
+        environments.setdefault(case.system, set()).add(case.environment)
     rows: list[list[str] | None] = []
     counts: dict[str, int] = {}
 
     def add(case: Case, status: str, detail: str) -> None:
-        several = len(places[case.system]) > 1  # versions of one framework
+        several = len(environments[case.system]) > 1  # versions of one framework
         system = f"{case.system} @ {case.environment}" if several else case.system
         workload = case.workload.partition("[")[0]
         rows.append([workload, system, case.phase, case.device, case.precision, status, detail])
         counts[status] = counts.get(status, 0) + 1
 
-    for one in session.verifications:
+    for one in verified.verifications:
         add(one.case, one.verdict, one.reason or str(one.worst))
-    if session.left_out:
+    if verified.left_out:
         rows.append(RULE)
-        for left in session.left_out:
+        for left in verified.left_out:
             add(left.case, "unsupported", left.reason)
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{render_table(_COLUMNS, rows)}\n\n{summary}"
+    return f"{render_table(_VERIFICATION_COLUMNS, rows)}\n\n{summary}"
 
 
-def verifications_as_fields(session: VerifiedPlan) -> list[dict[str, object]]:
-    """For `--json`: one object per case, the unsupported ones with their reason."""
+def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:
+    """For `--json`: one object per case; unsupported cases have their reason."""
     fields: list[dict[str, object]] = []
-    for one in session.verifications:
+    for one in verified.verifications:
         worst = one.worst
         fields.append(
             {
-                "workload": one.case.workload.partition("[")[0],
-                "shape": one.case.workload,
-                "system": one.case.system,
-                "phase": one.case.phase,
-                "device": one.case.device,
-                "precision": one.case.precision,
-                "environment": one.case.environment,
+                **_case_fields(one.case),
                 "status": one.verdict,
                 "reason": one.reason,
                 "largest_error": worst.error if worst else None,
@@ -111,17 +107,10 @@ def verifications_as_fields(session: VerifiedPlan) -> list[dict[str, object]]:
                 "cached": one.cached,
             }
         )
-    for left in session.left_out:
-        case = left.case
+    for left in verified.left_out:
         fields.append(
             {
-                "workload": case.workload.partition("[")[0],
-                "shape": case.workload,
-                "system": case.system,
-                "phase": case.phase,
-                "device": case.device,
-                "precision": case.precision,
-                "environment": case.environment,
+                **_case_fields(left.case),
                 "status": "unsupported",
                 "reason": left.reason,
                 "largest_error": None,
@@ -132,22 +121,30 @@ def verifications_as_fields(session: VerifiedPlan) -> list[dict[str, object]]:
     return fields
 
 
-_SHOWN = 5  # rows under a finding
+def _case_fields(case: Case) -> dict[str, object]:
+    return {
+        "workload": case.workload.partition("[")[0],
+        "shape": case.workload,
+        **{name: getattr(case, name) for name in ("system", "phase", "device", "precision", "environment")},
+    }
+
+
+_ROWS_SHOWN = 5  # under a finding
 
 
 def show_check(findings: Sequence[Finding]) -> str:
     lines: list[str] = []
     for finding in findings:
         lines.append(f"{finding.level:8} {finding.about}: {finding.what}")
-        lines += [f"{'':8}   {key.replace('|', ' ')}" for key in finding.rows[:_SHOWN]]
-        if len(finding.rows) > _SHOWN:
-            lines.append(f"{'':8}   and {len(finding.rows) - _SHOWN} more")
+        lines += [f"{'':8}   {key.replace('|', ' ')}" for key in finding.rows[:_ROWS_SHOWN]]
+        if len(finding.rows) > _ROWS_SHOWN:
+            lines.append(f"{'':8}   and {len(finding.rows) - _ROWS_SHOWN} more")
         if finding.advice:
             lines.append(f"{'':8} → {finding.advice}")
-    return "\n".join([*lines, "", _verdict(findings)])
+    return "\n".join([*lines, "", _check_summary(findings)])
 
 
-def _verdict(findings: Sequence[Finding]) -> str:
+def _check_summary(findings: Sequence[Finding]) -> str:
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     fit = "fit to publish" if is_fit(findings) else "not fit to publish"

@@ -1,4 +1,4 @@
-"""`rnnbench audit`: whether tables agree with themselves."""
+"""`rnnbench audit`: check whether the columns of a table agree with each other."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +11,17 @@ from rnnbench.cli.options import Json, print_json
 def audit(
     tables: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TABLE]...", help="CSV or Markdown files, or runs. Default: the seeds' tables."),
+        typer.Argument(metavar="[TABLE]...", help="CSV or Markdown files, or runs. Default: the published tables."),
     ] = None,
-    tolerance: Annotated[str, typer.Option(metavar="PERCENT", help="Larger disagreements are named.")] = "2%",
-    batches: Annotated[int, typer.Option(metavar="N", help="Timed batches, where a table does not say.")] = 0,
-    batch: Annotated[int, typer.Option(metavar="N", help="Sequences in a batch, where a table does not say.")] = 0,
+    tolerance: Annotated[str, typer.Option(metavar="PERCENT", help="Report disagreements larger than this.")] = "2%",
+    batches: Annotated[int, typer.Option(metavar="N", help="Timed batches, if a table does not say.")] = 0,
+    batch: Annotated[int, typer.Option(metavar="N", help="Sequences in a batch, if a table does not say.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Check every row of a table against itself: elapsed = batches × wall, throughput = batch / wall.
 
-    Without a table, those that the seeds published in 2018 and 2019. Rounding in print is allowed for.
-    Exit code 1 when a row contradicts itself.
+    Without a table, those of Braun (2018) and Carrot (2019) are checked. Rounding in print is allowed for.
+    The exit code is 1 when a row contradicts itself.
 
     \b
     Examples:
@@ -47,11 +47,11 @@ def audit(
         ]
         for path in tables or TABLES
     }
-    everything = [line for lines in read.values() for line in lines]
-    audits = [audit_table(name, lines, everything, allowed) for name, lines in read.items()]
-    silent = [one.table for one in audits if one.unknown and not one.checked]
-    if silent:
-        what = f"{silent[0]} does not say how many batches were timed, or of what size"
+    all_lines = [line for lines in read.values() for line in lines]
+    audits = [audit_table(name, lines, all_lines, allowed) for name, lines in read.items()]
+    unchecked = [one.table for one in audits if one.unknown and not one.checked]
+    if unchecked:
+        what = f"{unchecked[0]} does not say how many batches were timed, or of what size"
         raise UserError(what, "give --batches and --batch")
     if as_json:
         print_json(list(map(audit_as_fields, audits)))

@@ -1,4 +1,4 @@
-"""`rnnbench systems` and `rnnbench workloads`: what can be run."""
+"""`rnnbench systems` and `rnnbench workloads`: list what can be run."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ def systems(
     select: Systems = None,
     as_json: Json = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a page with seeds, support and reasons: docs/systems.md.")
+        bool, typer.Option("--markdown", help="Print docs/systems.md: published labels, support, reasons.")
     ] = False,
 ) -> None:
     """List the systems: framework/granularity/execution.
@@ -22,7 +22,6 @@ def systems(
       rnnbench systems 'pytorch/packed/*' --json
       rnnbench systems --markdown > docs/systems.md
     """
-
     from rnnbench.errors import UserError
     from rnnbench.manifests import manifests
     from rnnbench.plan import select_systems
@@ -30,7 +29,7 @@ def systems(
     from rnnbench.text import Column, render_table
 
     if as_json and as_markdown:
-        raise UserError("--json and --markdown are two forms of the same", "take one of them")
+        raise UserError("--json and --markdown cannot be combined", "give one of them")
     chosen = select_systems(tuple(select or ()))
     if as_markdown:
         typer.echo(systems_page(chosen, manifests()), nl=False)

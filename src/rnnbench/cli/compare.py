@@ -1,4 +1,4 @@
-"""`rnnbench compare`: what has changed between two runs."""
+"""`rnnbench compare`: show what changed between two runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The later run's, which is judged.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The later run's folder, which is judged.")],
     across: Annotated[
         str,
-        typer.Option(metavar="KINDS", help="What may differ: environment, source, machine, method; with commas."),
+        typer.Option(
+            metavar="KINDS", help="What may differ, separated by commas: environment, source, machine, method."
+        ),
     ] = "",
-    threshold: Annotated[
-        str, typer.Option(metavar="PERCENT", help="Smaller differences are noise, whatever their interval.")
-    ] = "1%",
+    threshold: Annotated[str, typer.Option(metavar="PERCENT", help="Smaller differences count as noise.")] = "1%",
     fail_above: Annotated[
-        str, typer.Option(metavar="PERCENT", help="Exit with 1 if a case is surely slower by more than this.")
+        str, typer.Option(metavar="PERCENT", help="Exit with 1 if a case is slower by more than this.")
     ] = "",
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
     as_json: Json = False,
@@ -31,8 +31,8 @@ def compare(
     """Compare run B with run A, case by case: ratio, interval and verdict.
 
     A case is faster or slower only when the whole 95 % interval of its ratio lies beyond the threshold.
-    It is not comparable when workload, environment, source, machine or method differ; --across says
-    which of these may, because it is what you compare.
+    It is not comparable when workload, environment, source, machine or method differ. --across allows
+    the differences that you want to compare.
 
     With --fail-above the exit code is 1 when the whole interval of a case lies above that slowdown, when
     a case that worked in A fails or is wrong in B, or when nothing could be compared.
@@ -50,11 +50,11 @@ def compare(
     from rnnbench.report.comparison import NamedRun, as_fields, as_markdown, as_text
 
     if markdown and as_json:
-        raise UserError("--markdown and --json are two answers", "give one of them")
+        raise UserError("--markdown and --json cannot be combined", "give one of them")
     noise = percent(threshold, "--threshold")
     limit = percent(fail_above, "--fail-above") if fail_above else None
-    (first, first_named), (second, second_named) = _read(a), _read(b)
-    kinds = _kinds(across, both_named=first_named and second_named)
+    (first, first_named), (second, second_named) = _read_run(a), _read_run(b)
+    kinds = _allowed_differences(across, both_named=first_named and second_named)
     found = compare_runs(first, second, across=kinds, threshold=noise)
     failed = [] if limit is None else failures(found, limit)
     sides = NamedRun(a, first.run), NamedRun(b, second.run)
@@ -69,8 +69,8 @@ def compare(
         raise typer.Exit(1)
 
 
-def _read(text: str) -> "tuple[Contents, bool]":
-    """A run, and whether one of its environments was named."""
+def _read_run(text: str) -> "tuple[Contents, bool]":
+    """Read a run, and whether one of its environments was named."""
     from rnnbench.analysis.compare import choose_environment
     from rnnbench.store import read_folder
 
@@ -80,8 +80,8 @@ def _read(text: str) -> "tuple[Contents, bool]":
     return read_folder(Path(text)), False
 
 
-def _kinds(text: str, both_named: bool) -> "list[DifferenceKind]":
+def _allowed_differences(text: str, both_named: bool) -> "list[DifferenceKind]":
     from rnnbench.cli.options import differences
 
-    # Naming the two environments says that they are what is compared.
+    # Naming two environments means that they are what is compared.
     return differences(f"{text},environment" if both_named else text)

@@ -1,4 +1,4 @@
-"""`rnnbench env`: the interpreters that run the frameworks."""
+"""`rnnbench env`: create, list, check and remove the environments that run the frameworks."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,14 +42,14 @@ def list_(
 def create(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="pytorch, or pytorch==2.9.1")],
     device: Annotated[
-        Literal["cpu", "cuda"], typer.Option(help="Which of the framework's builds, where they differ.")
+        Literal["cpu", "cuda"], typer.Option(help="Which build of the framework, where they differ.")
     ] = "cpu",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what is there and create it anew.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the environment and create it again.")] = False,
 ) -> None:
-    """Create environments, several at a time, or find that they exist already.
+    """Create environments, several at once. Those that exist already are kept.
 
-    One that fails stops no other; the exit code is 2 if any has. Where the manifest has changed since an
-    environment was created, that is said; --fresh makes it anew.
+    When one fails, the others are still created, and the exit code is 2. If the manifest has changed since an
+    environment was created, that is reported; --fresh creates it again.
 
     \b
     Examples:
@@ -66,28 +66,28 @@ def create(
     from rnnbench.environments.spec import parse_spec
     from rnnbench.errors import UserError
 
-    # All are read before the first is created: a typing error should not show after ten minutes.
+    # All are parsed before the first is created: a typing error should not appear after ten minutes.
     wanted = list({spec.id: spec for spec in (parse_spec(text, device) for text in specs)}.values())
     made = make_all(wanted, partial(create_environment, fresh=fresh), typer.echo)
     for spec, environment in zip(wanted, made, strict=True):
         if isinstance(environment, UserError):
             continue
         typer.echo(environment.python)
-        own = external_interpreters().get(spec.framework)
-        if own is not None:
-            typer.echo(f"note: {own.python} goes first, until `rnnbench env remove {own.id}`")
+        external = external_interpreters().get(spec.framework)
+        if external is not None:
+            typer.echo(f"note: {external.python} takes precedence until `rnnbench env remove {external.id}`")
     failed = [error for error in made if isinstance(error, UserError)]
     if len(failed) == 1:
         raise failed[0]
     if failed:
-        raise UserError(f"{len(failed)} environments could not be created", "why is said above, and in their logs")
+        raise UserError(f"{len(failed)} environments could not be created", "the reasons are above, and in their logs")
 
 
 @app.command()
 def remove(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="As `rnnbench env list` prints them.")],
 ) -> None:
-    """Delete created environments; forget used interpreters, without touching them.
+    """Delete created environments; stop using external interpreters, which are not changed.
 
     \b
     Example:
@@ -101,10 +101,10 @@ def remove(
 
 @app.command()
 def use(
-    framework: Annotated[str, typer.Argument(help="pytorch, or pytorch==2.11.0 to insist on a version")],
+    framework: Annotated[str, typer.Argument(help="pytorch, or pytorch==2.11.0 to require a version")],
     path: Annotated[Path, typer.Argument(help="A Python interpreter, or the folder of an environment.")],
 ) -> None:
-    """Take an existing interpreter for a framework: a cluster's, a container's, your own.
+    """Use an existing interpreter for a framework: a cluster's, a container's or your own.
 
     \b
     Examples:
@@ -120,11 +120,11 @@ def use(
 @app.command()
 def doctor(
     start: Annotated[
-        bool, typer.Option("--start", help="Also start every framework as a launch would: seconds each.")
+        bool, typer.Option("--start", help="Also start every framework as a launch would. Takes seconds each.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check interpreters, environments, compilers and disk; exit with 1 if there is a problem.
+    """Check interpreters, environments, compilers and disk. The exit code is 1 if there is a problem.
 
     \b
     Examples:
@@ -132,9 +132,9 @@ def doctor(
       rnnbench env doctor --start
     """
     from rnnbench.environments.doctor import diagnose
-    from rnnbench.launch.launcher import why_not_started
+    from rnnbench.launch.launcher import start_failure
 
-    findings = diagnose(why_not_started if start else None)
+    findings = diagnose(start_failure if start else None)
     if json:
         print_json(findings)
     else:

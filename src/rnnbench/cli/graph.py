@@ -1,4 +1,4 @@
-"""`rnnbench graph`: the graph that an execution really builds, and seed 003's story of how."""
+"""`rnnbench graph`: the graph that an execution builds, and a page that shows step by step how it is built."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,34 +13,35 @@ FORMATS = ("text", "table", "json", "svg", "dot")
 def graph(
     select: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SYSTEM...", help="By name or glob, e.g. pytorch/fine/eager; of several, a table."),
+        typer.Argument(metavar="SYSTEM...", help="By name or glob, e.g. pytorch/fine/eager. Several: a table."),
     ] = None,
     workload: Annotated[
-        str, typer.Option("--workload", "-w", metavar="NAME", help="e.g. ptb-lm, or elman-step: seed 003's one step.")
+        str,
+        typer.Option("--workload", "-w", metavar="NAME", help="e.g. ptb-lm, or elman-step: one step (Lazarus 2019)."),
     ] = "ce-short",
     workloads_from: WorkloadFile = None,
-    full: Annotated[bool, typer.Option("--full", help="At the workload's own size, not its small version.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="At the workload's full size, not its small version.")] = False,
     phase: Annotated[
-        str, typer.Option(metavar="PHASE", help="forward or train. Default: train, where the system trains.")
+        str, typer.Option(metavar="PHASE", help="forward or train. Default: train, if the system trains.")
     ] = "",
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}. Default: text of one, else table.")
+        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}. Default: text if one, else table.")
     ] = "",
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of printing.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of printing.")] = None,
     story: Annotated[
-        bool, typer.Option("--story", help="A page that goes through seed 003's six statements one by one.")
+        bool, typer.Option("--story", help="A page that shows the six statements of Lazarus (2019) one by one.")
     ] = False,
     reshape: Annotated[
-        bool, typer.Option("--reshape", help="Also whether a new batch size or length has it built again.")
+        bool, typer.Option("--reshape", help="Also show whether a new batch size or length rebuilds the graph.")
     ] = False,
     device: DeviceOption = "cpu",
     versions: Versions = "",
-    limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each system.")] = 600.0,
+    limit: Annotated[float, typer.Option(metavar="SECONDS", help="Time limit per system.")] = 600.0,
 ) -> None:
-    """Show the graph that a system builds, taken from its framework: nodes, kinds, when it is made.
+    """Show the graph that a system builds, as its framework reports it: nodes, kinds, when it is built.
 
-    Small versions of the workloads are taken unless --full is given: an unrolled network at full size has tens
-    of thousands of nodes. What torch.compile or XLA would compile is read before code is generated.
+    Small versions of the workloads are used unless --full is given: an unrolled network at full size has tens
+    of thousands of nodes. The graphs of torch.compile and XLA are those before code is generated.
 
     \b
     Examples:
@@ -59,22 +60,22 @@ def graph(
     method = make_method(limit_seconds=limit, threads=1)
     if story:
         if select or form:
-            raise UserError("--story has its own systems and its own format", "give it with --out FILE alone")
+            raise UserError("--story has fixed systems and a fixed format", "combine it with --out FILE only")
         from rnnbench.graph.story import make_story
 
         with Progress() as progress:
             page = make_story(method, progress)
-        place = out or Path("story.html")
-        write_atomically(place, page)
-        typer.echo(f"written to {place}", err=True)
+        path = out or Path("story.html")
+        write_atomically(path, page)
+        typer.echo(f"written to {path}", err=True)
         return
     if not select:
         raise UserError("name a system, or give --story", "see `rnnbench systems`; for example pytorch/fine/eager")
     if form:
         one_of(form, FORMATS, "format")
 
+    from rnnbench.graph.capture import capture_graphs
     from rnnbench.graph.drawing import as_svg
-    from rnnbench.graph.taking import take_graphs
     from rnnbench.graph.write import as_dot, as_json, as_table, as_text
     from rnnbench.plan import make_plan
     from rnnbench.verify.proofs import small_version
@@ -84,9 +85,9 @@ def graph(
     form = form or ("text" if len(plan.systems) == 1 else "table")
     count = len({(case.system, case.environment) for case in plan.cases})
     if form in ("svg", "dot") and count > 1:
-        raise UserError(f"{form} is for one system, but {count} match", "name one, or take table or json")
+        raise UserError(f"{form} is for one system, but {count} match", "name one, or use --format table or json")
     with Progress() as progress:
-        answers = take_graphs(plan, method, progress, reshape=reshape, with_text=form != "table")
+        answers = capture_graphs(plan, method, progress, reshape=reshape, with_text=form != "table")
     if form in ("svg", "dot"):
         if not answers[0].graphs:
             raise UserError(f"{answers[0].case.system} has no graph to draw: {answers[0].reason}", "try --format text")
@@ -98,5 +99,5 @@ def graph(
     else:
         write_atomically(out, drawn.encode())
         typer.echo(f"written to {out}", err=True)
-    if any(taken.outcome in ("failed", "timeout") for taken in answers):
+    if any(captured.outcome in ("failed", "timeout") for captured in answers):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`rnnbench history`: systems over the versions of their framework."""
+"""`rnnbench history`: show systems over the versions of their framework."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,28 +14,28 @@ def history(
     ],
     system: Annotated[
         list[str] | None,
-        typer.Option("--system", "-s", metavar="GLOB", help="Only these, e.g. 'pytorch/*/eager'. Repeatable."),
+        typer.Option("--system", "-s", metavar="GLOB", help="Only these systems, e.g. 'pytorch/*/eager'. Repeatable."),
     ] = None,
     workload: Annotated[
-        list[str] | None, typer.Option("--workload", "-w", metavar="NAME", help="Only these. Repeatable.")
+        list[str] | None, typer.Option("--workload", "-w", metavar="NAME", help="Only these workloads. Repeatable.")
     ] = None,
     across: Annotated[
-        str, typer.Option(metavar="KINDS", help="What may differ between runs: source, machine, method; with commas.")
+        str, typer.Option(metavar="KINDS", help="What may differ, separated by commas: source, machine, method.")
     ] = "",
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write a page, Markdown, CSV, JSON and charts there.")
     ] = None,
     formats: Annotated[
         str,
-        typer.Option("--format", metavar="LIST", help="With --out: of html, md, csv, json, svg, png. Default: all."),
+        typer.Option("--format", metavar="LIST", help="With --out: html, md, csv, json, svg, png. Default: all."),
     ] = "html,md,csv,json,svg,png",
     as_json: Json = False,
 ) -> None:
-    """Show systems over versions: the time in each, and how many times that of the newest, with intervals.
+    """Show systems over versions: the time in each, and its ratio to the newest, with intervals.
 
-    Only verified rows are compared. Rows of several runs are when workload, source, machine and method are
-    the same, or --across says what may differ. What the study of 2018 published about older versions of
-    PyTorch stands beside them, marked as another machine's and never compared.
+    Only verified rows are compared. Rows of several runs are compared when workload, source, machine and method
+    are the same, or when --across allows the difference. What Braun (2018) published about older versions of
+    PyTorch is shown too, marked as measured on another machine, and never compared.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def history(
     from rnnbench.store import read_folder
 
     if out is not None and as_json:
-        raise UserError("--out and --json are two answers", "give one of them; --out writes history.json too")
+        raise UserError("--out and --json cannot be combined", "give one of them; --out writes history.json too")
     contents = [read_folder(folder) for folder in runs]
     names = run_names(runs)
     lines = make_history(names, contents, systems=system or (), workloads=workload or (), across=differences(across))

@@ -1,6 +1,6 @@
-"""The program: which commands there are, and how it ends.
+"""The program: its commands and its exit codes.
 
-Commands import what they need when they run, so that `--help` answers at once.
+Commands import what they need when they run, so that `--help` is fast.
 """
 
 import os
@@ -51,25 +51,25 @@ def about(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """What flexibility costs in recurrent networks, measured on this machine and proved row by row.
+    """Measure what flexibility costs in recurrent networks, on this machine, with every row verified.
 
     \b
     Examples:
-      rnnbench systems                                     what can be run
-      rnnbench run 'pytorch/*/eager' -w ce-short           time some of it
-      rnnbench show runs/2026-11-15-101500                 print the tables again
-      rnnbench explain runs/2026-11-15-101500              say what its numbers mean
-      rnnbench report runs/2026-11-15-101500 --out report  a page, charts, Markdown, CSV
-      rnnbench compare runs/before runs/after              what has become faster or slower
-      rnnbench history runs/versions                       one system over the versions of its framework
-      rnnbench verify 'pytorch/*'                          prove every system, time nothing
-      rnnbench graph pytorch/fine/script                   the graph it really builds
-      rnnbench profile pytorch/fine/eager -w ptb-lm        why it is slow: operators, bottleneck, new shapes
+      rnnbench systems                                     list what can be run
+      rnnbench run 'pytorch/*/eager' -w ce-short           verify and time some systems
+      rnnbench show runs/2026-11-15-101500                 print the tables of a run again
+      rnnbench explain runs/2026-11-15-101500              explain what its numbers mean
+      rnnbench report runs/2026-11-15-101500 --out report  write a page, charts, Markdown, CSV
+      rnnbench compare runs/before runs/after              show what became faster or slower
+      rnnbench history runs/versions                       show systems over framework versions
+      rnnbench verify 'pytorch/*'                          verify systems without timing them
+      rnnbench graph pytorch/fine/script                   show the graph that it builds
+      rnnbench profile pytorch/fine/eager -w ptb-lm        explain why it is slow
     """
 
 
 def main() -> None:
-    """Run a command; bad input ends with 2 and a plain message, an interruption with 130."""
+    """Run a command. The exit code is 2 after bad input, with a plain message, and 130 after an interruption."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
@@ -79,7 +79,7 @@ def main() -> None:
             print(f"  {error.hint}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        # The reader has gone (`rnnbench show … | head`): nothing more to say, not even on exit.
+        # The reader has closed the pipe (`rnnbench show … | head`): print nothing more, not even on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
@@ -88,5 +88,5 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Being told to end is handled as Ctrl-C is: what was measured is safe, workers are stopped."""
+    """Handle SIGTERM like Ctrl-C: stored results stay, and workers are ended."""
     raise KeyboardInterrupt

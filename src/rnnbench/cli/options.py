@@ -1,4 +1,4 @@
-"""The options several commands share, and reading them into a selection."""
+"""Options that several commands share, how they are checked and read, and two ways of printing."""
 
 import functools
 import inspect
@@ -23,7 +23,7 @@ Workloads = Annotated[
     typer.Option("--workload", "-w", metavar="NAME", help="e.g. ce-short or 'ptb-lm[batch=16,steps=20]'. Repeatable."),
 ]
 WorkloadFile = Annotated[
-    Path | None, typer.Option("--workloads-from", metavar="FILE", help="TOML file with workloads of your own.")
+    Path | None, typer.Option("--workloads-from", metavar="FILE", help="TOML file with your own workloads.")
 ]
 Phases = Annotated[
     list[str] | None, typer.Option("--phase", metavar="PHASE", help="forward or train. Repeatable. Default: both.")
@@ -38,17 +38,17 @@ Versions = Annotated[
     typer.Option(
         "--versions",
         metavar="LIST",
-        help="e.g. 1.0.0,2.13.0, or pytorch==1.0.0 for one framework of several. Default: the manifest's.",
+        help="e.g. 1.0.0,2.13.0, or pytorch==1.0.0 for one of several frameworks. Default: the manifest's.",
     ),
 ]
-Threads = Annotated[int, typer.Option("--threads", metavar="N", help="For every worker. 0: one per physical core.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of weights, batches and the order of launches.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="With --resume: try what failed again.")]
+Threads = Annotated[int, typer.Option("--threads", metavar="N", help="Per worker. 0: one per physical core.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="For weights, batches and the order of launches.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="With --resume: try again what failed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
-    """The value, or a clear error that names what is allowed."""
+    """Return the value, or raise a UserError that lists the allowed ones."""
     from rnnbench.errors import UserError
 
     if value not in allowed:
@@ -64,7 +64,7 @@ def at_least(value: float, least: float, option: str) -> None:
 
 
 def percent(text: str, option: str) -> float:
-    """`5%` as 0.05. The sign is asked for: 0.05 might be either."""
+    """Read `5%` as 0.05. The sign is required, because a plain 0.05 would be ambiguous."""
     from rnnbench.errors import UserError
 
     number, sign, rest = text.partition("%")
@@ -78,16 +78,16 @@ def percent(text: str, option: str) -> float:
 
 
 def differences(text: str) -> "list[DifferenceKind]":
-    """What a comparison may go across, such as `source,machine`."""
+    """Read the differences that a comparison allows, such as `source,machine`."""
     from rnnbench.analysis.differences import CROSSABLE
 
     parts = [part.strip() for part in text.split(",")]
-    given = {one_of(part, tuple(CROSSABLE), "difference to go across") for part in parts if part}
+    given = {one_of(part, tuple(CROSSABLE), "difference that can be allowed") for part in parts if part}
     return [kind for kind in CROSSABLE if kind in given]
 
 
 def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workload, ...]":
-    """The workloads named, from the catalogue and the user's file; all of the file's where none is named."""
+    """The named workloads, from the catalogue and the user's file; without names, all workloads of the file."""
     from rnnbench.domain.catalog import CATALOG, load_workloads, parse_workload
 
     own = load_workloads(file) if file else {}
@@ -99,7 +99,7 @@ def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workloa
 
 
 class CaseOptions:
-    """The options by which a command's cases are chosen, as the user gave them."""
+    """The options that choose a command's cases, as the user gave them."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class CaseOptions:
 
     @property
     def any_given(self) -> bool:
-        """Whether the user chose anything; the device has a default of its own."""
+        """Whether the user gave any of them. The device does not count, because it has a default."""
         chosen = (self.select, self.workload, self.workloads_from, self.phase, self.precision, self.versions)
         return any(chosen)
 
@@ -131,7 +131,7 @@ class CaseOptions:
 
 
 def with_case_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command whose first parameter is `cases: CaseOptions` the options of that class, before its own."""
+    """Add the options of `CaseOptions` to a command whose first parameter is `cases: CaseOptions`, before its own."""
     shared = list(inspect.signature(CaseOptions).parameters.values())
     own = list(inspect.signature(command).parameters.values())[1:]
 
@@ -140,7 +140,7 @@ def with_case_options(command: Callable[..., None]) -> Callable[..., None]:
         chosen = CaseOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
         command(chosen, **given)
 
-    # Typer reads the options from here, and all of them are given by name.
+    # Typer reads the options from here, and passes all of them by name.
     called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared, *own)]
     )
@@ -179,13 +179,13 @@ def read_selection(
 
 
 def print_json(value: object) -> None:
-    """For `--json`: indented, so that people can read it too."""
+    """Print for `--json`, indented so that people can read it too."""
     import msgspec
 
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def warn_of_damage(name: str, contents: "Contents") -> None:
-    """Name the lines of a run's folder that could not be read, on standard error."""
+    """Report on standard error the lines of a run's folder that could not be read."""
     for line in contents.damaged:
         typer.echo(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)

@@ -1,4 +1,4 @@
-"""`rnnbench profile`: why rows are slow."""
+"""`rnnbench profile`: explain why rows are slow."""
 
 import sys
 from pathlib import Path
@@ -19,32 +19,33 @@ FORMATS = ("text", "md", "json")
 @with_case_options
 def profile(
     cases: CaseOptions,
-    small: Annotated[bool, typer.Option("--small", help="On the small versions that `verify` takes.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="Use the small workloads that `verify` uses.")] = False,
     only: Annotated[
-        str, typer.Option(metavar="PART", help="operators: the profiler alone. shapes: new shapes alone.")
+        str, typer.Option(metavar="PART", help="operators: only the profiler. shapes: only new shapes.")
     ] = "",
     limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Per launch, compiling included. Default: 300.")
+        float | None, typer.Option(metavar="SECONDS", help="Time limit per launch, compiling included. Default: 300.")
     ] = None,
     threads: Threads = 0,
     seed: Seed = 0,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to save. Default: profiles/<date and time>.")
+        Path | None, typer.Option(metavar="FOLDER", help="Where to store. Default: profiles/<date and time>.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Go on with one, or profile the cases of a run.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Resume an interrupted profile, or profile the cases of a run."),
     ] = None,
     retry_failed: RetryFailed = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="What is printed: text, md or json.")
     ] = "text",
 ) -> None:
-    """Say why rows are slow: operators of a batch, where its time goes, and what a new shape costs.
+    """Explain why rows are slow: the operators of a batch, where its time goes, and what a new shape costs.
 
-    Two launches a case, and none of them is a measurement. One runs a few batches under the framework's own
-    profiler: operators or kernels of a batch, time in which none runs, the bottleneck in one sentence, a trace that
-    https://ui.perfetto.dev opens. The other gives a warm program another batch size and another length, and says
-    what was built again and how long that took. What has ended is kept when you press Ctrl-C.
+    Each case is launched twice, and neither launch is a measurement. One runs a few batches under the framework's own
+    profiler and shows operators or kernels per batch, the time in which none runs, the bottleneck in one sentence,
+    and a trace for https://ui.perfetto.dev. The other gives a warm program a new batch size and a new length, and
+    shows what was built again and how long that took. After Ctrl-C, finished profiles are kept.
 
     \b
     Examples:
@@ -65,20 +66,20 @@ def profile(
         at_least(limit, 1, "--limit")
     if resume is not None:
         if cases.any_given or small or out:
-            raise UserError("--resume profiles what its folder has", "give it with no selection")
-        _profile(resume, parts, form, retry_failed, limit, resumed=True)
+            raise UserError("--resume profiles the cases of its folder", "give it without a selection")
+        _profile_folder(resume, parts, form, retry_failed, limit, resumed=True)
         return
     if retry_failed:
-        raise UserError("--retry-failed goes with --resume", "give the folder to resume")
+        raise UserError("--retry-failed needs --resume", "give the folder to resume")
     seconds = 300.0 if limit is None else limit
     method = make_method(limit_seconds=seconds, threads=threads, seed=seed, verify=False)
     selection = cases.selection()
-    folder = _begin(_reduced(selection) if small else selection, method, out)
-    _profile(folder, parts, form)
+    folder = _begin_profile(_on_small_workloads(selection) if small else selection, method, out)
+    _profile_folder(folder, parts, form)
 
 
-def _reduced(selection: "Selection") -> "Selection":
-    """The same on the small versions of its workloads."""
+def _on_small_workloads(selection: "Selection") -> "Selection":
+    """The selection on the small versions of its workloads."""
     import msgspec
 
     from rnnbench.plan import make_plan
@@ -88,8 +89,8 @@ def _reduced(selection: "Selection") -> "Selection":
     return msgspec.structs.replace(selection, workloads=tuple(reduced.values()))
 
 
-def _begin(selection: "Selection", method: "Method", out: Path | None) -> Path:
-    """The folder of a run whose cases are only profiled."""
+def _begin_profile(selection: "Selection", method: "Method", out: Path | None) -> Path:
+    """Begin a run whose cases are only profiled, and return its folder."""
     from datetime import datetime
 
     from rnnbench.cli.progress import Progress
@@ -102,7 +103,7 @@ def _begin(selection: "Selection", method: "Method", out: Path | None) -> Path:
     return folder
 
 
-def _profile(
+def _profile_folder(
     folder: Path,
     parts: "list[ProfilePart]",
     form: str,
@@ -132,7 +133,7 @@ def _profile(
     for line in contents.damaged:
         typer.echo(f"rnnbench: {line}: skipped", err=True)
     if interrupted:
-        typer.echo(f"\ninterrupted; what has ended is in {folder}. Resume with:", err=True)
+        typer.echo(f"\ninterrupted; finished profiles are in {folder}. Resume with:", err=True)
         typer.echo(f"  rnnbench profile --resume {folder}", err=True)
         raise typer.Exit(130)
     typer.echo(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)

@@ -1,7 +1,7 @@
-"""Progress in the terminal: a line for each result, and under them a bar that says what goes on now.
+"""Progress in the terminal: a line for each result, and below them a bar that shows what is being done.
 
-It is drawn when something happens, never on a timer: the driver sleeps while a worker measures. Where
-standard error is no terminal there are the lines alone.
+It is drawn when something happens, never on a timer, because the driver must sleep while a worker measures. Where
+standard error is not a terminal, only the lines are printed.
 """
 
 import time
@@ -24,7 +24,7 @@ _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", 
 
 
 class Progress(Listener):
-    """Writes to standard error, so that standard output holds nothing but the result."""
+    """Writes to standard error, so that standard output contains only the result."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -51,7 +51,7 @@ class Progress(Listener):
         self.close()
 
     def close(self) -> None:
-        """Take the bar away, before something else is printed."""
+        """Remove the bar, before something else is printed."""
         self._bar.stop()
 
     def note(self, text: str) -> None:
@@ -59,39 +59,39 @@ class Progress(Listener):
 
     def verifying(self, total: int) -> None:
         if total:
-            self.note(f"verifying {total} rows against the float64 reference")
-        self._begin(total, "verifying")
+            self.note(f"verifying {total} cases against the float64 reference")
+        self._begin_step(total, "verifying")
 
     def verified(self, verification: Verification) -> None:
         case, worst = verification.case, verification.worst
         detail = verification.reason or (f"largest error {worst}" if worst else "")
-        kept = ", known from before" if verification.cached else ""
-        name = _name(msgspec.structs.replace(case, workload=case.workload.partition("[")[0]))
-        self._result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{kept}")
+        cached = ", from the cache" if verification.cached else ""
+        name = _case_name(msgspec.structs.replace(case, workload=case.workload.partition("[")[0]))
+        self._print_result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{cached}")
 
-    def limiting(self, total: int) -> None:
+    def measuring_limits(self, total: int) -> None:
         if total:
-            self.note("measuring what the machine can do: matrix products and copies")
-        self._begin(total, "")
+            self.note("measuring the machine's limit: matrix products and copies")
+        self._begin_step(total, "")
 
-    def limited(self, limit: Limit) -> None:
+    def limit_measured(self, limit: Limit) -> None:
         name = f"{limit.environment} {limit.device} {limit.precision}"
         if limit.outcome != "ok" or not limit.products:
             what = f"{limit.outcome}: {limit.reason}" if limit.outcome != "ok" else limit.reason
         else:
             what = f"{units.rate(limit.flops_per_s, 'FLOP')}, {units.rate(limit.bytes_per_s, 'B')}"
             what += ", noisy" if limit.noisy else ""
-        self._result(limit.outcome, f"{name}: {what}")
+        self._print_result(limit.outcome, f"{name}: {what}")
 
-    def measuring(self, total: int) -> None:
+    def timing(self, total: int) -> None:
         self.note(f"timing: {total} launches")
-        self._begin(total, "")
+        self._begin_step(total, "")
 
     def launching(self, case: Case, round_number: int) -> None:
-        self._now(f"{_name(case)}: starting")
+        self._show_current(f"{_case_name(case)}: starting")
 
     def stage(self, case: Case, stage: str) -> None:
-        self._now(f"{_name(case)}: {stage}")
+        self._show_current(f"{_case_name(case)}: {stage}")
 
     def launched(self, launch: Launch) -> None:
         if launch.outcome == "ok":
@@ -100,12 +100,12 @@ class Progress(Listener):
             what += ", noisy" if launch.noisy else ""
         else:
             what = f"{launch.outcome}: {launch.reason}"
-        self._result(launch.outcome, f"{_name(launch.case)}: {what}")
+        self._print_result(launch.outcome, f"{_case_name(launch.case)}: {what}")
 
     def profiling(self, total: int) -> None:
         if total:
             self.note(f"profiling: {total} launches, none of them a measurement")
-        self._begin(total, "")
+        self._begin_step(total, "")
 
     def profiled(self, record: ProfileRecord) -> None:
         if record.outcome != "ok":
@@ -113,36 +113,36 @@ class Progress(Listener):
         elif isinstance(record, Profile):
             what = str(find_bottleneck(record))
         else:
-            changes = {"batch": "another batch size", "steps": "another length"}
-            told = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
-            what = "; ".join(told)
-        self._result(record.outcome, f"{_name(record.case)}: {what}")
+            changes = {"batch": "new batch size", "steps": "new length"}
+            costs = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
+            what = "; ".join(costs)
+        self._print_result(record.outcome, f"{_case_name(record.case)}: {what}")
 
-    def _begin(self, total: int, text: str) -> None:
+    def _begin_step(self, total: int, text: str) -> None:
         self._total, self._done, self._start = total, 0, time.monotonic()
         self._bar.update(self._task, total=total, completed=0, description=text, visible=total > 0)
         self._bar.refresh()
 
-    def _result(self, outcome: str, text: str) -> None:
+    def _print_result(self, outcome: str, text: str) -> None:
         self._done += 1
-        # A noisy launch is repeated, so there can be more than were counted on.
+        # Noisy launches are repeated, so there can be more results than expected.
         self._total = max(self._total, self._done)
         number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
-        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._remaining(), style="dim"))
+        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._time_left(), style="dim"))
         self._bar.update(self._task, completed=self._done, total=self._total)
         self._bar.refresh()
 
-    def _remaining(self) -> str:
+    def _time_left(self) -> str:
         left = self._total - self._done
         if left <= 0 or self._done < 3:
             return ""
-        rate = (time.monotonic() - self._start) / self._done
-        return f"  ({units.duration(rate * left)} left)"
+        seconds_each = (time.monotonic() - self._start) / self._done
+        return f"  ({units.duration(seconds_each * left)} left)"
 
-    def _now(self, text: str) -> None:
+    def _show_current(self, text: str) -> None:
         self._bar.update(self._task, description=text)
         self._bar.refresh()
 
 
-def _name(case: Case) -> str:
+def _case_name(case: Case) -> str:
     return f"{case.system} @ {case.environment} {case.workload} {case.phase} {case.device} {case.precision}"

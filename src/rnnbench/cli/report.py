@@ -1,4 +1,4 @@
-"""`rnnbench report`: runs as something to read, show and argue with."""
+"""`rnnbench report`: write runs as a page, Markdown, CSV, JSON and charts."""
 
 import sys
 from pathlib import Path
@@ -9,16 +9,16 @@ import typer
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The runs' folders. Several make one report.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write; made if it is not there.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write. Created if it does not exist.")],
     formats: Annotated[
-        str, typer.Option("--format", metavar="LIST", help="Of html, md, csv, json, svg, png. Default: all.")
+        str, typer.Option("--format", metavar="LIST", help="Any of html, md, csv, json, svg, png. Default: all.")
     ] = "html,md,csv,json,svg,png",
     charts: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: of all up to 60, else of 2."),
+        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: all if at most 60, else 2."),
     ] = None,
 ) -> None:
-    """Write report.html, report.md, results.csv, results.json and charts; times nothing.
+    """Write report.html, report.md, results.csv, results.json and charts of stored runs.
 
     A group is one workload, phase, device and precision of one run. The same runs give the same files.
 
@@ -46,6 +46,6 @@ def report(
 
 
 def _progress(text: str) -> None:
-    """What goes on, on one line of a terminal that the next overwrites; nothing where nobody watches."""
+    """Show progress on one line that the next call overwrites; nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)

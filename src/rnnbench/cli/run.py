@@ -1,4 +1,4 @@
-"""`rnnbench run`: measure."""
+"""`rnnbench run`: verify and time systems, store everything, print the tables."""
 
 import sys
 from collections.abc import Iterator
@@ -18,46 +18,46 @@ if TYPE_CHECKING:
 @with_case_options
 def run(
     cases: CaseOptions,
-    headline: Annotated[bool, typer.Option("--headline", help="The quick comparison: headline systems only.")] = False,
+    headline: Annotated[bool, typer.Option("--headline", help="A quick comparison: headline systems only.")] = False,
     effort: Annotated[str, typer.Option(metavar="EFFORT", help="quick, standard or thorough.")] = "standard",
     protocol: Annotated[
-        str, typer.Option(metavar="NAME", help="adaptive, or the seeds': 2018 (100 + 400 batches), 2019 (10 + 50).")
+        str, typer.Option(metavar="NAME", help="adaptive, 2018 (Braun: 100 + 400 batches) or 2019 (Carrot: 10 + 50).")
     ] = "adaptive",
     timing: Annotated[
-        str, typer.Option(metavar="MODE", help="throughput, or latency: wait after each batch.")
+        str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch.")
     ] = "throughput",
-    launches: Annotated[int, typer.Option(metavar="N", help="Processes per case. 0: as the effort says.")] = 0,
+    launches: Annotated[int, typer.Option(metavar="N", help="Launches per case. 0: as the effort says.")] = 0,
     limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Per launch, compiling included. Default: 600.")
+        float | None, typer.Option(metavar="SECONDS", help="Time limit per launch, compiling included. Default: 600.")
     ] = None,
     memory: Annotated[
-        float, typer.Option(metavar="GB", help="Most a worker may allocate. 0: 90 % of the machine.")
+        float, typer.Option(metavar="GB", help="Most memory a worker may allocate. 0: 90 % of the machine.")
     ] = 0.0,
     ahead: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Workers that import and compile at once; all but one stand still while it is timed. Default: 1.",
+            help="Workers that import and compile at once; while one is timed, the others are suspended. Default: 1.",
         ),
     ] = None,
     threads: Threads = 0,
     seed: Seed = 0,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Leave rows unverified.")] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Skip verification.")] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Afterwards profile every case: operators, bottleneck, new shapes.")
+        bool, typer.Option("--profile", help="Then profile every case: operators, bottleneck, new shapes.")
     ] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Penn Treebank text (ptb.train.txt) for ptb-lm.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to save. Default: runs/<date and time>.")
+        Path | None, typer.Option(metavar="FOLDER", help="The run's folder. Default: runs/<date and time>.")
     ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
     retry_failed: RetryFailed = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan with an estimate; run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Verify and time systems on workloads, save everything, print the tables.
+    """Verify and time systems on workloads, store everything, print the tables.
 
     \b
     Examples:
@@ -79,19 +79,19 @@ def run(
 
     if resume is not None:
         if dry_run:
-            raise UserError("--dry-run does not go with --resume", "see what is there with `rnnbench show`")
+            raise UserError("--dry-run cannot be combined with --resume", "see what is stored with `rnnbench show`")
         if cases.any_given or headline or out or profile:
-            raise UserError("a resumed run does what it was begun with", "give --resume with no selection")
+            raise UserError("a resumed run keeps the options it began with", "give --resume without a selection")
         if limit is not None:
             at_least(limit, 1, "--limit")
         if ahead is not None:
             at_least(ahead, 1, "--ahead")
-        with Progress() as progress, _resumable(resume):
+        with Progress() as progress, _report_interruption(resume):
             resume_run(resume, progress, show, retry_failed=retry_failed, limit_seconds=limit, ahead=ahead)
-        _say_where(resume, as_json)
+        _print_location(resume, as_json)
         return
     if retry_failed:
-        raise UserError("--retry-failed goes with --resume", "give the run to resume")
+        raise UserError("--retry-failed needs --resume", "give the run to resume")
 
     from datetime import datetime
 
@@ -118,17 +118,17 @@ def run(
         typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
     if data is not None:
-        read_treebank(data, vocabulary=10001)  # a wrong folder is reported now, not after the environments are made
+        read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     text = str(data.resolve()) if data else ""
-    with Progress() as progress, _resumable(folder):
+    with Progress() as progress, _report_interruption(folder):
         run_session(plan, method, folder, progress, show, command=sys.argv[1:], data=text, profile=profile)
-    _say_where(folder, as_json)
+    _print_location(folder, as_json)
 
 
 @contextmanager
-def _resumable(folder: Path) -> Iterator[None]:
-    """Say how to resume when the run is interrupted; before its folder exists there is nothing to resume."""
+def _report_interruption(folder: Path) -> Iterator[None]:
+    """When the run is interrupted, print how to resume it. Before its folder exists there is nothing to resume."""
     try:
         yield
     except KeyboardInterrupt:
@@ -139,5 +139,5 @@ def _resumable(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _say_where(folder: Path, as_json: bool) -> None:
+def _print_location(folder: Path, as_json: bool) -> None:
     typer.echo(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)

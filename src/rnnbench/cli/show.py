@@ -1,4 +1,4 @@
-"""`rnnbench show`, `check` and `explain`: what a run says, from its folder alone."""
+"""`rnnbench show`, `check` and `explain`: what the numbers of stored runs are, and what they mean."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,41 +22,26 @@ def show(
       rnnbench show runs/2026-11-15-101500
       rnnbench show runs/2026-11-15-101500 --json > rows.json
     """
-
     from rnnbench.store import read_folder
 
     print_run(read_folder(run), as_json)
-
-
-def print_run(contents: "Contents", as_json: bool) -> None:
-    """Everything that `show` prints, and `run` at its end."""
-    from rnnbench.analysis.rows import make_rows
-    from rnnbench.report.terminal import show_run
-
-    rows = make_rows(contents)
-    if as_json:
-        print_json(rows)
-        warn_of_damage("", contents)
-        return
-    typer.echo(show_run(contents, rows))
 
 
 def check(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     as_json: Json = False,
 ) -> None:
-    """Judge whether a run is stable enough to publish, and say what to do where it is not.
+    """Judge whether a run is stable enough to publish, and suggest what to do where it is not.
 
-    Looks at: completeness, verification, failures, number of launches, launches on a busy machine, wide
-    intervals, drift within launches and over rounds, the processor's speed over the run, other load,
-    the source. Exit code 1 when there is a problem; warnings alone are fit to publish.
+    Checks completeness, verification, failures, number of launches, launches on a busy machine, wide
+    intervals, drift within launches and over rounds, the processor's speed over the run, other load and
+    the source. The exit code is 1 when there is a problem; a run with warnings alone is fit to publish.
 
     \b
     Examples:
       rnnbench check runs/2026-11-15-101500
       rnnbench check runs/2026-11-15-101500 --json
     """
-
     from rnnbench.analysis.check import check_run, is_fit
     from rnnbench.cli.answers import show_check
     from rnnbench.store import read_folder
@@ -73,17 +58,17 @@ def check(
 
 
 def explain(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders: of one machine, or of several.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, of one or several machines.")],
     workload: Annotated[
         list[str] | None,
-        typer.Option("--workload", "-w", metavar="NAME", help="Only these workloads of the runs. Repeatable."),
+        typer.Option("--workload", "-w", metavar="NAME", help="Only these workloads. Repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the numbers mean: the gap, what each execution wins back, the limit, break-even, the seed's claims.
+    """Explain what the numbers mean: the gap, what each execution recovers, the limit, break-even, published claims.
 
-    Sentences come from verified rows and their intervals alone; nothing is measured. Give a CPU's and a
-    GPU's run together to have the claims about both tested.
+    The sentences use only verified rows and their intervals; nothing is measured. The claims are those of Carrot
+    (2019), https://github.com/lcy-seso/Carrot. To test those about both devices, give a CPU run and a GPU run.
 
     \b
     Examples:
@@ -115,3 +100,16 @@ def explain(
         print_json(chosen)
         return
     typer.echo(as_text(analysis, [one.run for one in contents], groups, with_claims))
+
+
+def print_run(contents: "Contents", as_json: bool) -> None:
+    """Print what `show` prints, and `run` at its end."""
+    from rnnbench.analysis.rows import make_rows
+    from rnnbench.report.terminal import show_run
+
+    rows = make_rows(contents)
+    if as_json:
+        print_json(rows)
+        warn_of_damage("", contents)
+        return
+    typer.echo(show_run(contents, rows))

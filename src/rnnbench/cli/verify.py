@@ -1,4 +1,4 @@
-"""`rnnbench verify`: prove systems, time nothing."""
+"""`rnnbench verify`: compare systems with the reference, without timing them."""
 
 from typing import Annotated
 
@@ -10,17 +10,17 @@ from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, pri
 @with_case_options
 def verify(
     cases: CaseOptions,
-    limit: Annotated[float, typer.Option(metavar="SECONDS", help="Per system and workload.")] = 600.0,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Workers at a time. 0: one per core, at most 4.")] = 0,
+    limit: Annotated[float, typer.Option(metavar="SECONDS", help="Time limit per system and workload.")] = 600.0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers at once. 0: up to 4, on a GPU up to 12.")] = 0,
     threads: Threads = 0,
     seed: Seed = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not take results kept from earlier.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use cached results.")] = False,
     as_json: Json = False,
 ) -> None:
     """Compare systems with the float64 reference on small versions of the workloads.
 
-    Loss, logits, every gradient, and the parameters after three Adam updates, by relative L2 error.
-    Exit code 1 when a system is wrong or fails.
+    Compared by relative L2 error: logits, loss, every gradient, and the parameters after three Adam updates.
+    The exit code is 1 when a system is wrong or fails.
 
     \b
     Examples:
@@ -37,10 +37,10 @@ def verify(
     method = make_method(limit_seconds=limit, threads=threads, seed=seed)
     plan = make_plan(cases.selection())
     with Progress() as progress:
-        session = verify_plan(plan, method, progress, jobs=jobs, use_cache=not fresh)
+        verified = verify_plan(plan, method, progress, jobs=jobs, use_cache=not fresh)
     if as_json:
-        print_json(verifications_as_fields(session))
+        print_json(verifications_as_fields(verified))
     else:
-        typer.echo(show_verifications(session))
-    if any(one.verdict != "verified" for one in session.verifications):
+        typer.echo(show_verifications(verified))
+    if any(one.verdict != "verified" for one in verified.verifications):
         raise typer.Exit(1)

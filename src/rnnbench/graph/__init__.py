@@ -1,1 +1,1 @@
-"""The graphs that executions really build: taken in a worker, counted, drawn, and told as a story."""
+"""The graphs that executions build: captured in a worker, counted, drawn, and explained step by step on a page."""

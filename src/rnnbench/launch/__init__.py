@@ -1,1 +1,1 @@
-"""One worker process at a time: start it, talk to it, end it; and the schedule of a whole run."""
+"""Worker processes: start one, exchange messages with it, end it; and the order of all launches of a run."""

@@ -1,4 +1,4 @@
-"""The events a worker sends, typed: anything else on the pipe is a broken worker."""
+"""The events that a worker sends, as types. A worker that sends anything else is broken."""
 
 from typing import Annotated
 
@@ -42,7 +42,7 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
 
     def __post_init__(self) -> None:
         if any(sample.batches < 1 or not 0 < sample.seconds < float("inf") for sample in self.samples):
-            raise ValueError("a sample with no batches or no time")
+            raise ValueError("a sample without batches, or without a positive time")
 
 
 class Memory(msgspec.Struct, tag_field="event", tag="memory"):
@@ -56,7 +56,7 @@ class Rates(msgspec.Struct, tag_field="event", tag="rates"):
 
     def __post_init__(self) -> None:
         if any(one.amount < 1 or not 0 < one.seconds < float("inf") for one in (*self.products, *self.copies)):
-            raise ValueError("a rate of nothing, or in no time")
+            raise ValueError("a rate without an amount, or without a positive time")
 
 
 class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
@@ -77,7 +77,7 @@ class Profiled(msgspec.Struct, tag_field="event", tag="profiled"):
     wall_s: Annotated[float, msgspec.Meta(gt=0)]
     host_s: Seconds
     profiled_s: Seconds
-    operators: tuple[Operator, ...]  # totals of all batches
+    operators: tuple[Operator, ...]  # totals over all batches
     operators_s: Seconds
     kernels: tuple[Operator, ...]
     kernels_s: Seconds
@@ -99,23 +99,11 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 
 Event = (
-    Hello
-    | Built
-    | First
-    | Warm
-    | Samples
-    | Memory
-    | Rates
-    | Arrays
-    | Delivered
-    | Reshaped
-    | Profiled
-    | Unprofiled
-    | Done
-    | Failed
-)
+    Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Profiled | Unprofiled
+    | Done | Failed
+)  # fmt: skip
 
-#: What a worker is busy with once it has sent an event.
+#: What a worker does after it has sent an event; None: before the first.
 STAGES: dict[type[Event] | None, str] = {
     None: "import",
     Hello: "build",
@@ -138,5 +126,5 @@ _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def parse_event(line: bytes) -> Event:
-    """One line of the protocol; msgspec.MsgspecError or ValueError when it is not one."""
+    """Parse one line of the protocol. Raises msgspec.MsgspecError or ValueError when it is not an event."""
     return _decoder.decode(line)

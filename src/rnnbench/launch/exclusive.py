@@ -17,101 +17,100 @@ import psutil
 
 
 class ExclusiveMachine:
-    """Which worker has the machine to itself. With `ahead` of one, every worker has it from its start to its end."""
+    """Grants workers the machine, one at a time. With `ahead` of one, each worker has it from its start to its end."""
 
     def __init__(self, ahead: int = 1) -> None:
         self.ahead = ahead
-        self.lock = threading.Lock()  # held by the worker that is timed, or by one that is just being started
-        self.present: set[Turn] = set()
+        self.lock = threading.Lock()  # held by the worker that is timed, or by one that is being started
+        self.running: set[Turn] = set()
 
     def next(self) -> "Turn":
         return Turn(self)
 
 
 class Turn:
-    """One worker's turn: it begins before the process is started and ends after it is gone."""
+    """One worker's use of the machine: entered before its process is started, left after the process has ended."""
 
     def __init__(self, machine: ExclusiveMachine) -> None:
-        self.before: float | None = None  # seconds of the probe, once the machine is ours
-        self.after: float | None = None
-        self.late = machine.ahead > 1  # the machine is taken only when the worker is warm, not when it starts
-        self.descriptor: int | None = None  # of the pipe the worker waits at, for the worker to inherit
-        self._grant: int | None = None  # the other end of that pipe
+        self.probe_before_s: float | None = None  # None until this worker has the machine
+        self.probe_after_s: float | None = None
+        self.descriptor: int | None = None  # inherited by the worker, which reads from this pipe when it is warm
+        self._grant_descriptor: int | None = None  # the writing end of that pipe
         self._machine = machine
         self._has_machine = False
         self._process: psutil.Process | None = None
         self._suspended_since: float | None = None
-        self._suspended = 0.0
+        self._suspended_s = 0.0  # of earlier suspensions
 
     def __enter__(self) -> "Turn":
-        """Before the worker is started: no worker starts while another is being timed."""
+        """Wait until no worker is being timed: only then may another one start."""
         self._machine.lock.acquire()
-        if self.late:
-            self.descriptor, self._grant = os.pipe()
+        if self._machine.ahead > 1:  # the worker gets the machine when it is warm, not when it starts
+            self.descriptor, self._grant_descriptor = os.pipe()
         else:
             self._take_machine()
         return self
 
-    def started(self, process: int) -> None:
+    def started(self, pid: int) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended already
-            self._process = psutil.Process(process)
+            self._process = psutil.Process(pid)
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
-        self._machine.present.add(self)
+        self._machine.running.add(self)
         if not self._has_machine:
             self._machine.lock.release()
 
     def warm(self) -> None:
-        """The worker waits to be sampled: let it continue when the machine is quiet."""
-        if self._grant is None:
+        """The worker is ready to be sampled: suspend the others, then let it continue."""
+        if self._grant_descriptor is None:
             return
-        asked = time.monotonic()
+        waiting_since = time.monotonic()
         self._machine.lock.acquire()
-        for other in self._machine.present - {self}:
+        for other in self._machine.running - {self}:
             other.suspend()
         self._take_machine()
-        self._suspended += time.monotonic() - asked
+        self._suspended_s += time.monotonic() - waiting_since
         with contextlib.suppress(BrokenPipeError):  # it died while it waited
-            os.write(self._grant, b"!")
+            os.write(self._grant_descriptor, b"!")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The worker is gone, if it was ever started."""
-        was_started = self in self._machine.present
-        self._machine.present.discard(self)
-        for descriptor in (self.descriptor, self._grant):
+        """The worker has ended, or could not be started."""
+        was_started = self in self._machine.running
+        self._machine.running.discard(self)
+        for descriptor in (self.descriptor, self._grant_descriptor):
             if descriptor is not None:
                 os.close(descriptor)
         if self._has_machine:
-            self.after = probe_seconds()
-            for other in set(self._machine.present):
+            self.probe_after_s = probe_seconds()
+            for other in set(self._machine.running):
                 other.resume()
-        if self._has_machine or not was_started:  # it holds the lock still
+        if self._has_machine or not was_started:  # in both cases this turn still holds the lock
             self._machine.lock.release()
 
     def suspended_seconds(self) -> float:
-        """Seconds that do not count against the worker's time limit."""
+        """Seconds in which the worker was suspended or waited. They do not count against its time limit."""
         now = time.monotonic()
-        return self._suspended + (now - since if (since := self._suspended_since) is not None else 0.0)
+        return self._suspended_s + (now - since if (since := self._suspended_since) is not None else 0.0)
 
     def suspend(self) -> None:
         self._suspended_since = time.monotonic()
-        for process in self._family():
+        for process in self._process_tree():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.suspend()
 
     def resume(self) -> None:
         if (since := self._suspended_since) is not None:
-            self._suspended += time.monotonic() - since
+            self._suspended_s += time.monotonic() - since
             self._suspended_since = None
-            for process in self._family():
+            for process in self._process_tree():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.resume()
 
-    def _family(self) -> Iterator[psutil.Process]:
-        """The worker and all it has started: compilers may have moved to a session of their own."""
+    def _process_tree(self) -> Iterator[psutil.Process]:
+        """The worker and its descendants. A signal to its session could miss a compiler that started its own."""
         if self._process is not None:
             yield self._process
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -119,25 +118,25 @@ class Turn:
 
     def _take_machine(self) -> None:
         self._has_machine = True
-        self.before = probe_seconds()
+        self.probe_before_s = probe_seconds()
 
 
 _SLICES = 60
-_LOOPS = 100
+_LOOPS_PER_SLICE = 100
 
 
 def probe_seconds() -> float:
-    """A fixed piece of arithmetic, about 3 ms on a current core, timed for about 0.2 s.
+    """Seconds of a fixed computation, about 3 ms on a current core, repeated for about 0.2 s.
 
-    The lower quartile: short bursts of other work pass, a neighbour that stays is seen. It works in
-    the first-level cache and allocates nothing, so that only the processor's time is measured.
+    The lower quartile is returned: it ignores short bursts of other work and shows a lasting load. The data fit in
+    the first-level cache and nothing is allocated, so that only the processor's speed is measured.
     """
     data = np.linspace(0.1, 1.0, 4096)
     result = np.empty_like(data)
     times = np.empty(_SLICES)
     for index in range(_SLICES):
         start = time.perf_counter()
-        for _ in range(_LOOPS):
+        for _ in range(_LOOPS_PER_SLICE):
             np.sin(data, out=result)
             np.multiply(data, result, out=result)
             np.sqrt(result, out=result)

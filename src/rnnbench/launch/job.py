@@ -1,4 +1,4 @@
-"""A case with everything it refers to: what has to be known to run it."""
+"""What a worker is given: a case with everything it refers to, the job as JSON fields, and the file of its inputs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def resolve_case(
     systems: Mapping[str, System],
     environments: Mapping[str, Environment],
 ) -> ResolvedCase:
-    """Looked up by the names the case has; the framework's manifest is the one that lies here now."""
+    """Look up everything the case names. The manifest is the one installed now, not the one of a stored run."""
     return ResolvedCase(
         case=case,
         workload=workloads[case.workload],
@@ -36,16 +36,6 @@ def resolve_case(
         manifest=manifests()[case.framework],
         environment=environments[case.environment],
     )
-
-
-def workload_fields(workload: Workload) -> dict[str, object]:
-    """The workload's own numbers, and the few that follow from them, so that no system derives them again."""
-    return {
-        **msgspec.structs.asdict(workload),
-        "directions": workload.directions,
-        "input_width": workload.input_width,
-        "variable_length": workload.variable_length,
-    }
 
 
 def make_job(
@@ -88,15 +78,25 @@ def make_job(
     }
 
 
-def write_workload_inputs(
-    workload: Workload, seed: int, place: Path, batches: int, *, data: Path | None = None
-) -> Path:
-    """A workload's parameters and so many distinct batches; made only where the file is not there yet.
+def workload_fields(workload: Workload) -> dict[str, object]:
+    """The workload's fields and the few that follow from them, so that no system derives them again."""
+    return {
+        **msgspec.structs.asdict(workload),
+        "directions": workload.directions,
+        "input_width": workload.input_width,
+        "variable_length": workload.variable_length,
+    }
 
-    Its name is made of all that a workload is: two of the same name, or of names that look alike, share no file.
+
+def write_workload_inputs(
+    workload: Workload, seed: int, folder: Path, batches: int, *, data: Path | None = None
+) -> Path:
+    """Write a workload's parameters and that many distinct batches, unless the file exists already.
+
+    The file's name is a hash of all fields of the workload, so that different workloads of one name share no file.
     """
     digest = hashlib.sha256(msgspec.json.encode(workload)).hexdigest()[:16]
-    path = place / f"{digest}-{batches}.npz"
+    path = folder / f"{digest}-{batches}.npz"
     if not path.exists():
         write_inputs(path, make_parameters(workload, seed), make_batches(workload, batches, seed, data))
     return path

@@ -1,4 +1,4 @@
-"""One launch: probe, worker, probe, and the record of what came of it."""
+"""Single launches and the records made of them: timing a case, measuring the machine's limit, a trial start."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -28,9 +28,9 @@ def launch_case(
     round_number: int,
     attempt: int,
     listener: Listener,
-    turns: ExclusiveMachine,
+    machine: ExclusiveMachine,
 ) -> tuple[Launch, str]:
-    """Time one case once. Returns the record and what the worker printed."""
+    """Time one case once, with a probe of the machine before and after. Returns the record and the worker's output."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
     job = make_job("measure", resolved, method, str(inputs))
@@ -38,7 +38,7 @@ def launch_case(
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
-    turn = turns.next()
+    turn = machine.next()
     result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn)
     outcome, reason = outcome_of(case, method.threads, result)
     if outcome == "ok" and not any(isinstance(event, Samples) for event in result.events):
@@ -51,26 +51,26 @@ def launch_case(
         outcome=outcome,
         reason=reason,
         stage=result.stage,
-        concurrent_workers=turns.ahead - 1,
-        probe_before_s=turn.before,
-        probe_after_s=turn.after,
+        concurrent_workers=machine.ahead - 1,
+        probe_before_s=turn.probe_before_s,
+        probe_after_s=turn.probe_after_s,
         traceback=result.traceback,
         log_tail="" if outcome == "ok" else result.log.tail(),
     )
-    launch = msgspec.structs.replace(launch, **_facts(result.events))
+    launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
     return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), result.log.text()
 
 
 def outcome_of(case: Case, threads: int, result: WorkerResult) -> tuple[Outcome, str]:
-    """A worker's own result, unless it did not do what it was told to."""
-    disobeyed = disobedience(case, threads, result)
-    if result.outcome == "ok" and disobeyed:
-        return "failed", disobeyed
+    """The worker's outcome and reason; a failure if it used another device or number of threads than requested."""
+    deviation = deviation_from_request(case, threads, result)
+    if result.outcome == "ok" and deviation:
+        return "failed", deviation
     return result.outcome, result.reason
 
 
-def disobedience(case: Case, threads: int, result: WorkerResult) -> str:
-    """Another device or another number of threads than was asked for; empty when all is as told."""
+def deviation_from_request(case: Case, threads: int, result: WorkerResult) -> str:
+    """How the device or the number of threads differs from what was requested; empty when they agree."""
     for event in result.events:
         if isinstance(event, Hello | Built) and event.device != case.device:
             return f"asked for {case.device}, but it ran on {event.device}"
@@ -79,38 +79,38 @@ def disobedience(case: Case, threads: int, result: WorkerResult) -> str:
     return ""
 
 
-def _facts(events: list[Event]) -> dict[str, Any]:
-    """The events' contents under the names the record has for them."""
-    facts: dict[str, Any] = {}
+def _launch_fields(events: list[Event]) -> dict[str, Any]:
+    """The events' contents, under the names of the fields of `Launch`."""
+    fields: dict[str, Any] = {}
     for event in events:
         if isinstance(event, Hello):
-            facts |= {"import_s": event.import_s, "versions": event.versions}
-            facts |= {"device_name": event.device_name, "threads": event.threads}
+            fields |= {"import_s": event.import_s, "versions": event.versions}
+            fields |= {"device_name": event.device_name, "threads": event.threads}
         elif isinstance(event, Built):
-            facts |= {"build_s": event.seconds, "parameter_count": event.parameters}
+            fields |= {"build_s": event.seconds, "parameter_count": event.parameters}
         elif isinstance(event, First):
-            facts |= {"first_call_s": event.seconds}
+            fields |= {"first_call_s": event.seconds}
         elif isinstance(event, Warm):
-            facts |= {"warm_batches": event.batches, "warm_seconds": event.seconds}
+            fields |= {"warm_batches": event.batches, "warm_seconds": event.seconds}
         elif isinstance(event, Samples):
-            facts |= {"samples": event.samples, "device_seconds": event.device_seconds}
-            facts |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
+            fields |= {"samples": event.samples, "device_seconds": event.device_seconds}
+            fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
         elif isinstance(event, Memory):
-            facts |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
-    return facts
+            fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
+    return fields
 
 
 def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed: bool = False) -> list[Case]:
-    """A case for each environment, device and precision whose limit is not known: any of them, they share it.
+    """One case for each environment, device and precision whose limit is not known yet.
 
-    On CUDA all precisions, whichever the rows have.
+    On CUDA the limit is measured in all precisions, whichever the cases have.
     """
     known = {
         record.key for record in records if isinstance(record, Limit) and not (retry_failed and record.outcome != "ok")
     }
     needed: dict[tuple[str, str, str], Case] = {}
     for case in cases:
-        # What a GPU does in its three precisions is far apart: whoever reads of one asks for the others.
+        # A GPU's limits differ so much between precisions that a reader of one wants to know the others.
         for precision in PRECISIONS if case.device == "cuda" else (case.precision,):
             key = (case.environment, case.device, precision)
             if key not in known:
@@ -119,7 +119,7 @@ def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed
 
 
 def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
-    """The case's own job, so that everything is set as it is for the rows; only the work is another."""
+    """Measure the limit with the case's own job, so that all settings are those of the timed launches."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
     job = make_job("limit", resolved, method, inputs="")
@@ -134,7 +134,7 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
         outcome=outcome,
         reason=reason,
         stage=result.stage,
-        noisy=speed_changed(turn.before, turn.after, method.noise_threshold),
+        noisy=speed_changed(turn.probe_before_s, turn.probe_after_s, method.noise_threshold),
         traceback=result.traceback,
         log_tail="" if outcome == "ok" else result.log.tail(),
     )
@@ -146,18 +146,18 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
         elif isinstance(event, Rates) and outcome == "ok":
             limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
     if outcome == "ok" and not limit.products:
-        limit = msgspec.structs.replace(limit, reason=f"{resolved.manifest.title}'s folder offers no rates")
+        limit = msgspec.structs.replace(limit, reason=f"{resolved.manifest.title} has no code that measures the limit")
     return limit
 
 
-_SECONDS = 120.0  # the slowest import takes twenty, from a cold disk
+_START_LIMIT_S = 120.0  # the slowest import takes twenty, from a cold disk
 
 
-def why_not_started(environment: Environment) -> str:
-    """Empty when it starts."""
+def start_failure(environment: Environment) -> str:
+    """Start the environment's framework in a worker and return why that failed; empty when it started."""
     manifest = manifests().get(environment.framework)
     if manifest is None:
-        return f"no manifest is for {environment.framework}"
+        return f"there is no manifest for {environment.framework}"
     system, workload = manifest.system[0], CATALOG["ce-short"]
     case = Case(
         workload=workload.name,
@@ -169,5 +169,5 @@ def why_not_started(environment: Environment) -> str:
     )
     resolved = ResolvedCase(case=case, workload=workload, system=system, manifest=manifest, environment=environment)
     job = make_job("start", resolved, make_method(), "")
-    result = run_worker(environment, job, manifest.variables, _SECONDS)
+    result = run_worker(environment, job, manifest.variables, _START_LIMIT_S)
     return "" if result.outcome == "ok" else f"{result.outcome} during {result.stage}: {result.reason}"

@@ -1,4 +1,4 @@
-"""Who is told how a run is going. The default hears nothing; the terminal's is in `cli/progress.py`."""
+"""The interface that is called as a run proceeds. This default does nothing; the terminal's is in `cli/progress.py`."""
 
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import ProfileRecord
@@ -6,25 +6,25 @@ from rnnbench.domain.result import Launch, Limit, Verification
 
 
 class Listener:
-    """Called between measurements and on a worker's own events, never on a timer."""
+    """Called between measurements and on a worker's events, never on a timer."""
 
     def note(self, text: str) -> None:
-        """Something slow is being prepared."""
+        """A line of text about what is being done or what is wrong."""
 
     def verifying(self, total: int) -> None:
-        """Verification begins."""
+        """Verification begins, with `total` cases to verify."""
 
     def verified(self, verification: Verification) -> None:
         """One verification has ended."""
 
-    def limiting(self, total: int) -> None:
-        """The machine's limit is measured, with so many launches."""
+    def measuring_limits(self, total: int) -> None:
+        """The machine's limits are measured next, with `total` launches."""
 
-    def limited(self, limit: Limit) -> None:
-        """One of them has ended and is stored."""
+    def limit_measured(self, limit: Limit) -> None:
+        """One limit is measured and stored."""
 
-    def measuring(self, total: int) -> None:
-        """Timing begins, with so many launches to come."""
+    def timing(self, total: int) -> None:
+        """Timing begins, with `total` launches."""
 
     def launching(self, case: Case, round_number: int) -> None:
         """One launch begins."""
@@ -36,7 +36,7 @@ class Listener:
         """One launch has ended and is stored."""
 
     def profiling(self, total: int) -> None:
-        """Profiling begins, with so many launches."""
+        """Profiling begins, with `total` launches."""
 
     def profiled(self, record: ProfileRecord) -> None:
-        """One of them has ended and is stored."""
+        """One profile launch has ended and is stored."""

@@ -1,4 +1,4 @@
-"""Making the environments that a plan needs. One that cannot be made takes its own cases with it, no others."""
+"""Create the environments a plan needs. Where one cannot be created, its cases are left out and the others stay."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ from rnnbench.plan import Plan
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be run now, and in what."""
+    """The cases that can be run now, those left out, and the environments."""
 
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...]
@@ -21,10 +21,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(plan: Plan, listener: Listener) -> Prepared:
-    """A UserError only when nothing at all can be run."""
+    """Raises a UserError only when no case can be run."""
     needed = {case.environment for case in plan.cases}
     specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed}
-    made = dict(zip(specs, make_all(list(specs.values()), _resolve, listener.note), strict=True))
+    made = dict(zip(specs, make_all(list(specs.values()), _find_or_create, listener.note), strict=True))
     environments = {identifier: one for identifier, one in made.items() if isinstance(one, Environment)}
     failures = {identifier: one for identifier, one in made.items() if isinstance(one, UserError)}
     cases = tuple(case for case in plan.cases if case.environment in environments)
@@ -32,15 +32,15 @@ def prepare(plan: Plan, listener: Listener) -> Prepared:
         raise next(iter(failures.values()))
     if not cases:
         reasons = "; ".join(sorted({left.reason for left in plan.left_out}))
-        raise UserError("nothing of what was chosen can be run here", reasons)
-    lost = tuple(
-        # The first line says why; what pip printed is in its log.
+        raise UserError("none of the chosen cases can be run here", reasons)
+    without_environment = tuple(
+        # The first line says why; pip's output is in the environment's log.
         LeftOut(case=case, reason=failures[case.environment].what.splitlines()[0])
         for case in plan.cases
         if case.environment in failures
     )
-    return Prepared(cases=cases, left_out=(*plan.left_out, *lost), environments=environments)
+    return Prepared(cases=cases, left_out=(*plan.left_out, *without_environment), environments=environments)
 
 
-def _resolve(spec: EnvironmentSpec, report: Report) -> Environment:
+def _find_or_create(spec: EnvironmentSpec, report: Report) -> Environment:
     return resolve(spec, create_missing=True, report=report)

@@ -1,6 +1,6 @@
-"""One worker process: start it, read its events, and end it whatever happens.
+"""One worker process: start it, read its events and its output, and end it whatever happens.
 
-The driver sleeps in `select` while the worker works, so that it takes no time from what is measured.
+The driver sleeps in `select` while the worker runs, so that it takes no processor time from the measurement.
 """
 
 import contextlib
@@ -22,12 +22,15 @@ from rnnbench.files import worker_package
 from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
 from rnnbench.launch.exclusive import Turn
 
-_HEAD = 64 * 1024
-_TAIL = 192 * 1024
+_running_workers: set["subprocess.Popen[bytes]"] = set()
+
+
+_HEAD_BYTES = 64 * 1024
+_TAIL_BYTES = 192 * 1024
 
 
 class BoundedLog:
-    """Takes any amount of output, keeps the first 64 KiB and the last 192 KiB."""
+    """Accepts any amount of output and keeps the first 64 KiB and the last 192 KiB."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -35,12 +38,12 @@ class BoundedLog:
         self._dropped = 0
 
     def write(self, data: bytes) -> None:
-        room = _HEAD - len(self._head)
+        room = _HEAD_BYTES - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        if len(self._tail) > 2 * _TAIL:
-            self._dropped += len(self._tail) - _TAIL
-            self._tail = self._tail[-_TAIL:]
+        if len(self._tail) > 2 * _TAIL_BYTES:
+            self._dropped += len(self._tail) - _TAIL_BYTES
+            self._tail = self._tail[-_TAIL_BYTES:]
 
     def text(self) -> str:
         gap = f"\n… {self._dropped} bytes left out …\n".encode() if self._dropped else b""
@@ -48,11 +51,6 @@ class BoundedLog:
 
     def tail(self, characters: int = 2000) -> str:
         return self.text()[-characters:]
-
-
-_CHUNK = 1 << 16
-_LONGEST_LINE = 1 << 24
-_running: set["subprocess.Popen[bytes]"] = set()
 
 
 class WorkerResult(msgspec.Struct, kw_only=True):
@@ -75,27 +73,34 @@ def run_worker(
     on_event: Callable[[Event], None] = lambda event: None,
     turn: Turn | None = None,
 ) -> WorkerResult:
-    """Run one job to its end, or to the end of its time. What is timed has a turn: the machine to itself."""
+    """Run one job until it ends or its time is up. A job that is timed needs a turn: the machine to itself."""
     with (
         tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch,
         turn or contextlib.nullcontext(),
     ):
-        reading, writing = os.pipe()
+        reading_end, writing_end = os.pipe()
         try:
-            process = _start(environment, job, variables, Path(scratch), writing, turn)
+            process = _start(environment, job, variables, Path(scratch), writing_end, turn)
         except BaseException:
-            os.close(reading)
+            os.close(reading_end)
             raise
         finally:
-            os.close(writing)
-        _running.add(process)
-        conversation = _Conversation(process, reading, on_event, turn)
+            os.close(writing_end)
+        _running_workers.add(process)
+        conversation = _Conversation(process, reading_end, on_event, turn)
         try:
             conversation.follow(msgspec.json.encode(job), limit_seconds)
         finally:
             _end(process)
             conversation.close()
         return conversation.result()
+
+
+def end_all_workers() -> None:
+    """For an interrupted driver: end the workers that other threads have started."""
+    for process in list(_running_workers):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _start(
@@ -106,27 +111,26 @@ def _start(
     channel: int,
     turn: Turn | None,
 ) -> "subprocess.Popen[bytes]":
-    # The worker package alone on the path: the driver's other packages are for another interpreter.
+    # Only the worker package is put on the path: the driver's other packages are for another interpreter.
     (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
     inherited = child_variables(external=environment.external)
-    keep = inherited.get("PYTHONPATH", "")
     threads = str(job["threads"])
-    surroundings = {
+    process_variables = {
         **inherited,
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(scratch), keep))),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(scratch), inherited.get("PYTHONPATH", "")))),
         "PYTHONUNBUFFERED": "1",
         "RNNBENCH_CHANNEL": str(channel),
         "TMPDIR": str(scratch),
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
-        # Threads that spin while they wait fight each other on a machine that has other work too.
+        # Threads that spin while they wait would take time from each other when the machine is shared.
         "OMP_WAIT_POLICY": "PASSIVE",
         **{name: value.replace("{scratch}", str(scratch)) for name, value in variables.items()},
     }
     descriptors = [channel]
     if turn is not None and turn.descriptor is not None:
-        surroundings["RNNBENCH_TURN"] = str(turn.descriptor)
+        process_variables["RNNBENCH_TURN"] = str(turn.descriptor)
         descriptors.append(turn.descriptor)
     process = subprocess.Popen(
         [environment.python, "-m", "rnnbench_worker"],
@@ -134,7 +138,7 @@ def _start(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=scratch,
-        env=surroundings,
+        env=process_variables,
         pass_fds=descriptors,
         start_new_session=True,  # its children (compilers) are ended with it
     )
@@ -147,18 +151,15 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    _running.discard(process)
+    _running_workers.discard(process)
 
 
-def end_all_workers() -> None:
-    """For an interrupted driver: workers started from other threads go now, not when they please."""
-    for process in list(_running):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+_CHUNK_BYTES = 1 << 16
+_LONGEST_LINE_BYTES = 1 << 24
 
 
 class _Conversation:
-    """Follows a worker's pipe and its output until it ends or its time is up."""
+    """Reads a worker's events and its output until it ends or its time is up."""
 
     def __init__(
         self,
@@ -171,21 +172,21 @@ class _Conversation:
         self._channel = channel
         self._on_event = on_event
         self._turn = turn
-        self._suspended = 0.0
-        self._pending = b""
+        self._suspended_s = 0.0  # up to the latest event
+        self._partial_line = b""
         self._lines = 0
         self._events: list[Event] = []
         self._log = BoundedLog()
         self._timed_out = False
-        self._broken = ""
+        self._protocol_error = ""
         self._start = time.monotonic()
-        self._limit = 0.0
+        self._limit_seconds = 0.0
 
     def follow(self, job: bytes, limit_seconds: float) -> None:
-        self._limit = limit_seconds
+        self._limit_seconds = limit_seconds
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it died before reading: its exit code and log say why
+        with contextlib.suppress(BrokenPipeError):  # it died before it read the job: its exit code and log say why
             self._process.stdin.write(job)
             self._process.stdin.close()
         output = self._process.stdout.fileno()
@@ -193,27 +194,27 @@ class _Conversation:
             selector.register(self._channel, selectors.EVENT_READ)
             selector.register(output, selectors.EVENT_READ)
             while selector.get_map():
-                left = limit_seconds - self._seconds()
+                left = limit_seconds - self._active_seconds()
                 if left <= 0:
                     self._timed_out = True
                     return
                 for key, _ in selector.select(left):
-                    chunk = os.read(key.fd, _CHUNK)
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
                     if not chunk:
                         selector.unregister(key.fd)
                     elif key.fd == output:
                         self._log.write(chunk)
                     elif not self._receive(chunk):
                         return
-                if self._channel not in selector.get_map() and self._exited():
+                if self._channel not in selector.get_map() and self._has_exited():
                     return
 
-    def _seconds(self) -> float:
-        """How long it has been at work: not while it stood still for another that was timed."""
+    def _active_seconds(self) -> float:
+        """Seconds since the start, without those in which the worker was suspended."""
         return time.monotonic() - self._start - (self._turn.suspended_seconds() if self._turn else 0.0)
 
-    def _exited(self) -> bool:
-        """Its pipe is closed: give it a moment to go, but do not wait for children that hold its output."""
+    def _has_exited(self) -> bool:
+        """Give a worker that closed its pipe 5 s to exit, but do not wait for children that hold its output open."""
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -221,19 +222,19 @@ class _Conversation:
         return True
 
     def _receive(self, chunk: bytes) -> bool:
-        """Take in events; False when there is nothing more to wait for: it is done, or it is broken."""
-        *lines, self._pending = (self._pending + chunk).split(b"\n")
-        if len(self._pending) > _LONGEST_LINE:
-            lines.append(self._pending[:200])
+        """Process the events in a chunk. False when no more are expected: the worker is done, or it is broken."""
+        *lines, self._partial_line = (self._partial_line + chunk).split(b"\n")
+        if len(self._partial_line) > _LONGEST_LINE_BYTES:
+            lines.append(self._partial_line[:200])
         for line in lines:
             self._lines += 1
             try:
                 event = parse_event(line)
             except (msgspec.MsgspecError, ValueError) as error:
                 shown = line[:80].decode("utf-8", "replace")
-                self._broken = f"line {self._lines} of the protocol is not an event ({error}): {shown!r}"
+                self._protocol_error = f"line {self._lines} of the protocol is not an event ({error}): {shown!r}"
                 return False
-            event = self._at_work(event)
+            event = self._without_suspension(event)
             self._events.append(event)
             self._on_event(event)
             if isinstance(event, Warm) and self._turn is not None:
@@ -242,10 +243,10 @@ class _Conversation:
                 return False
         return True
 
-    def _at_work(self, event: Event) -> Event:
-        """What an event says of its seconds, without those in which the worker stood still."""
-        suspended = self._turn.suspended_seconds() if self._turn else 0.0
-        lost, self._suspended = suspended - self._suspended, suspended
+    def _without_suspension(self, event: Event) -> Event:
+        """The event, with its seconds reduced by those in which the worker was suspended."""
+        suspended_s = self._turn.suspended_seconds() if self._turn else 0.0
+        lost, self._suspended_s = suspended_s - self._suspended_s, suspended_s
         if isinstance(event, Hello):
             return msgspec.structs.replace(event, import_s=max(0.0, event.import_s - lost))
         if isinstance(event, Built | First | Warm):
@@ -253,12 +254,12 @@ class _Conversation:
         return event
 
     def close(self) -> None:
-        """Take what is left of the output, without waiting for a grandchild that still holds it open."""
+        """Read the rest of the output, without waiting for a grandchild that still holds it open."""
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         os.set_blocking(output, False)
         with contextlib.suppress(BlockingIOError):
-            while rest := os.read(output, _CHUNK):
+            while rest := os.read(output, _CHUNK_BYTES):
                 self._log.write(rest)
         self._process.stdout.close()
         os.close(self._channel)
@@ -271,13 +272,13 @@ class _Conversation:
         outcome: Outcome = "failed"
         if self._timed_out:
             outcome = "timeout"
-            reason = f"over {self._limit:.0f} s during {stage}"
-        elif self._broken:
-            reason = self._broken
+            reason = f"over {self._limit_seconds:.0f} s during {stage}"
+        elif self._protocol_error:
+            reason = self._protocol_error
         elif failure is not None:
-            reason = _describe(failure)
+            reason = _describe_failure(failure)
         elif not (self._events and isinstance(self._events[-1], Done)):
-            reason = f"{_departure(self._process.returncode)} during {stage}"
+            reason = f"{_describe_exit(self._process.returncode)} during {stage}"
         else:
             outcome, reason = "ok", ""
         return WorkerResult(
@@ -285,26 +286,26 @@ class _Conversation:
             outcome=outcome,
             reason=reason,
             stage="" if outcome == "ok" else stage,
-            seconds=self._seconds(),
+            seconds=self._active_seconds(),
             log=self._log,
             traceback=failure.traceback if failure else "",
         )
 
 
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "unable to allocate")
+_OUT_OF_MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "unable to allocate")
 
 
-def _describe(failure: Failed) -> str:
-    # Some frameworks say what is wrong only in the second line ("backend='inductor' raised:").
+def _describe_failure(failure: Failed) -> str:
+    # Some frameworks give the cause only in the second line, after "backend='inductor' raised:".
     lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
     text = ": ".join([failure.type, *(line.rstrip(":") for line in lines[:2])])[:300]
-    whole = failure.message.lower()
-    if failure.type == "MemoryError" or any(phrase in whole for phrase in _OUT_OF_MEMORY):
+    message = failure.message.lower()
+    if failure.type == "MemoryError" or any(phrase in message for phrase in _OUT_OF_MEMORY_PHRASES):
         return f"out of memory ({text})"
     return text
 
 
-def _departure(code: int) -> str:
+def _describe_exit(code: int) -> str:
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -312,4 +313,4 @@ def _departure(code: int) -> str:
             name = f"signal {-code}"
         hint = " (out of memory?)" if -code == signal.SIGKILL else ""
         return f"killed by {name}{hint}"
-    return f"exited with code {code} without a word"
+    return f"exited with code {code} without an error message"

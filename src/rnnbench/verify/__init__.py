@@ -1,1 +1,1 @@
-"""Comparing what a worker computed with the float64 reference."""
+"""Verification: what a worker computes is compared with the float64 reference."""

@@ -1,4 +1,4 @@
-"""The comparison: relative L2 errors of everything a worker computed, against the reference."""
+"""Compare everything a worker computed with the reference, by relative L2 errors."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,8 @@ Arrays = Mapping[str, NDArray[np.floating]]
 
 TOLERANCES: dict[Precision, float] = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 5e-2}
 
-#: How far the length of an update may be off. Adam's steps have nearly the same length at any precision,
-#: and parameters barely move in three of them: at bf16's tolerance a skipped update would pass unseen.
+#: How far the length of an update may be off. Adam's steps have nearly the same length at any precision, and three of
+#: them barely change the parameters: with bf16's tolerance alone, a skipped update would go unnoticed.
 MOVEMENT_TOLERANCE = 0.25
 
 
@@ -31,7 +31,7 @@ def compare(
     batches: list[Batch],
     computed: Arrays,
 ) -> list[Figure]:
-    """One figure per quantity of a phase. What the worker did not deliver counts as not finite."""
+    """One figure per quantity of a phase. A quantity that the worker did not deliver has no error, and fails."""
     if phase == "forward":
         return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches, computed))
     return list(_train_figures(workload, TOLERANCES[precision], biases, parameters, batches, computed))
@@ -56,46 +56,47 @@ def _train_figures(
     for index, loss in enumerate(reference.losses):
         error = relative_error(computed.get(f"loss/{index}"), np.asarray(loss))
         yield Figure(f"loss of batch {index}", error, tolerance)
-    # A gradient that is truly zero (the way back of a last-step head) is measured beside the largest.
-    floor = 1e-6 * max(float(np.linalg.norm(value)) for value in reference.gradients.values())
+    # Some gradients are exactly zero (recurrent weights of a backward direction whose head reads the last step only).
+    # Their errors are divided by 1e-6 of the largest gradient's norm instead.
+    least_size = 1e-6 * max(float(np.linalg.norm(value)) for value in reference.gradients.values())
     for name, expected in reference.gradients.items():
-        error = relative_error(computed.get(f"gradient/{name}"), expected, floor)
+        error = relative_error(computed.get(f"gradient/{name}"), expected, least_size)
         yield Figure(f"gradient of {name}", error, tolerance)
     for name, expected in reference.parameters.items():
         found = computed.get(f"parameter/{name}")
         yield Figure(f"{name} after {len(batches)} updates", relative_error(found, expected), tolerance)
-        moved = _movement(found, expected, parameters[name])
-        yield Figure(f"movement of {name}", moved, MOVEMENT_TOLERANCE)
+        error = _update_length_error(found, expected, parameters[name])
+        yield Figure(f"movement of {name}", error, MOVEMENT_TOLERANCE)
 
 
 def relative_error(
-    found: NDArray[np.floating] | None, expected: NDArray[np.floating], floor: float = 0.0
+    found: NDArray[np.floating] | None, expected: NDArray[np.floating], least_size: float = 0.0
 ) -> float | None:
-    """‖found − expected‖ / ‖expected‖; None when something is missing, misshapen or not finite."""
+    """‖found − expected‖ / max(‖expected‖, least_size); None when `found` is missing, misshapen or not finite."""
     if found is None or found.shape != expected.shape or not np.all(np.isfinite(found)):
         return None
     distance = float(np.linalg.norm(np.asarray(found, np.float64) - expected))
-    size = max(float(np.linalg.norm(expected)), floor)
+    size = max(float(np.linalg.norm(expected)), least_size)
     if distance == 0.0:
         return 0.0
     return distance / size if size > 0 else math.inf
 
 
-def _movement(
+def _update_length_error(
     found: NDArray[np.floating] | None, expected: NDArray[np.floating], start: NDArray[np.floating]
 ) -> float | None:
     if found is None or found.shape != expected.shape or not np.all(np.isfinite(found)):
         return None
     before = np.asarray(start, np.float64)
-    should = float(np.linalg.norm(expected - before))
-    did = float(np.linalg.norm(np.asarray(found, np.float64) - before))
-    if should == 0.0:
-        return 0.0 if did == 0.0 else math.inf
-    return abs(did / should - 1)
+    expected_length = float(np.linalg.norm(expected - before))
+    length = float(np.linalg.norm(np.asarray(found, np.float64) - before))
+    if expected_length == 0.0:
+        return 0.0 if length == 0.0 else math.inf
+    return abs(length / expected_length - 1)
 
 
 def _within_lengths(workload: Workload, batch: Batch, values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """What a framework leaves beyond a sequence's end is its own business: set to zero on both sides."""
+    """Values past a sequence's end are undefined: set them to zero before they are compared."""
     if not workload.variable_length or values.ndim != 3:
         return values
     inside = np.arange(workload.steps)[None, :] < batch["lengths"][:, None]

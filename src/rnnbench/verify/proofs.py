@@ -1,4 +1,7 @@
-"""The small version of a workload: the same structure at sizes where float64 NumPy takes no time."""
+"""What is verified: each case on the small version of its workload, with cases that can share a worker grouped.
+
+The small version has the same structure at sizes that the float64 NumPy reference computes quickly.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +17,7 @@ from rnnbench.machine import allowed_cpus, find_gpus
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What one worker is to prove: resolved_cases that differ in nothing but their phase, on a small workload."""
+    """What one worker verifies: cases on a small workload that differ only in their phase."""
 
     resolved_cases: tuple[ResolvedCase, ...]
 
@@ -23,20 +26,47 @@ class Proof(msgspec.Struct, frozen=True):
         return tuple(resolved.case for resolved in self.resolved_cases)
 
 
-#: No two sizes alike, so that a transposed or mixed-up matrix cannot fit by chance.
+def proofs_for(
+    cases: Iterable[Case],
+    workloads: Mapping[str, Workload],
+    systems: Mapping[str, System],
+    environments: Mapping[str, Environment],
+) -> list[Proof]:
+    """Put the cases on small workloads, and group those that differ only in their phase."""
+    small = {name: small_version(workload) for name, workload in workloads.items()}
+    small_by_name = {workload.name: workload for workload in small.values()}
+    grouped: dict[tuple[str, ...], dict[str, ResolvedCase]] = {}
+    for case in cases:
+        proved = msgspec.structs.replace(case, workload=small[case.workload].name)
+        key = (proved.workload, proved.system, proved.device, proved.precision, proved.environment)
+        grouped.setdefault(key, {})[proved.phase] = resolve_case(proved, small_by_name, systems, environments)
+    return [Proof(tuple(group[phase] for phase in sorted(group))) for group in grouped.values()]  # forward, train
+
+
+_GPU_MIB_PER_WORKER = 4096  # a context and the libraries' workspace; the small networks need next to none
+
+
+def verification_jobs(cases: Iterable[Case]) -> int:
+    """How many workers verify at once: one per core, at most 4; on a GPU as many as fit in its memory, at most 12."""
+    if any(case.device == "cuda" for case in cases):
+        memory = min((gpu.memory_mib for gpu in find_gpus()), default=0)
+        return max(2, min(12, memory // _GPU_MIB_PER_WORKER, len(allowed_cpus()) * 3 // 4))
+    return max(1, min(4, len(allowed_cpus())))
+
+
+#: All different, so that a transposed or exchanged matrix cannot fit by chance.
 _SIZES = {"batch": 5, "steps": 6, "hidden": 12}
 
-#: One layer that reads the data and one that reads a layer: more would only be compiled for longer.
-_LAYERS = 2
+#: One layer that reads the data and one that reads a layer. More would only take longer to compile.
+_MOST_LAYERS = 2
 
 
 def small_version(workload: Workload) -> Workload:
-    """Directions, head, lengths, loss and the layers (up to two) stay as they are.
+    """The workload at small sizes. Directions, head, lengths, loss and up to two layers stay as they are.
 
-    The name says all that was chosen, whatever was overridden before: workloads of one structure share
-    their small version, and what is proved of it.
+    The name lists all sizes, so that workloads of the same structure share their small version and its verification.
     """
-    sizes = {**_SIZES, "layers": min(workload.layers, _LAYERS)}
+    sizes = {**_SIZES, "layers": min(workload.layers, _MOST_LAYERS)}
     if workload.one_step:
         sizes = {"batch": 5, "features": 9, "hidden": 12}
     elif workload.vocabulary:
@@ -44,38 +74,9 @@ def small_version(workload: Workload) -> Workload:
     else:
         sizes |= {"features": 9, "classes": min(workload.classes, 10)}
     if workload.loss == "ctc":
-        # The shortest sequence just holds its labels with a blank between any two.
+        # The shortest sequence has just enough steps for its labels with a blank between them.
         sizes |= {"labels": 2}
         if workload.variable_length:
             sizes |= {"shortest": 3}
-    inside = ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
-    return validated(msgspec.structs.replace(workload, name=f"{workload.id}[{inside}]", **sizes))
-
-
-_GPU_SHARE_MIB = 4096  # a context and the libraries' workspace; the small networks themselves are nothing
-
-
-def proofs_for(
-    cases: Iterable[Case],
-    workloads: Mapping[str, Workload],
-    systems: Mapping[str, System],
-    environments: Mapping[str, Environment],
-) -> list[Proof]:
-    """One proof per worker: cases that share everything but the phase share a process."""
-    small = {name: small_version(workload) for name, workload in workloads.items()}
-    by_name = {workload.name: workload for workload in small.values()}
-    grouped: dict[tuple[str, ...], dict[str, ResolvedCase]] = {}
-    for case in cases:
-        proved = msgspec.structs.replace(case, workload=small[case.workload].name)
-        key = (proved.workload, proved.system, proved.device, proved.precision, proved.environment)
-        grouped.setdefault(key, {})[proved.phase] = resolve_case(proved, by_name, systems, environments)
-    # Forward before train.
-    return [Proof(tuple(group[phase] for phase in sorted(group))) for group in grouped.values()]
-
-
-def verification_jobs(cases: Iterable[Case]) -> int:
-    """As many at a time as there are cores, within reason; on a GPU as many as share its memory easily."""
-    if any(case.device == "cuda" for case in cases):
-        memory = min((gpu.memory_mib for gpu in find_gpus()), default=0)
-        return max(2, min(12, memory // _GPU_SHARE_MIB, len(allowed_cpus()) * 3 // 4))
-    return max(1, min(4, len(allowed_cpus())))
+    overrides = ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
+    return validated(msgspec.structs.replace(workload, name=f"{workload.id}[{overrides}]", **sizes))

@@ -1,4 +1,7 @@
-"""Proving systems: each on the small version of a workload, in a worker of its own, a few at a time."""
+"""Verify systems: each on the small version of a workload, in its own worker, several at a time.
+
+Verdicts are cached under a hash of everything they depend on.
+"""
 
 import hashlib
 import tempfile
@@ -16,7 +19,7 @@ from rnnbench.domain.result import Verification
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import ResolvedCase, make_job
-from rnnbench.launch.launcher import disobedience, outcome_of
+from rnnbench.launch.launcher import deviation_from_request, outcome_of
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.schedule import in_parallel
@@ -31,7 +34,7 @@ UPDATES = 3
 
 
 class VerifiedPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The verifications in the plan's order, and what was left out, with the reason."""
+    """The verifications in the plan's order, and the cases left out, with the reason."""
 
     verifications: tuple[Verification, ...]
     left_out: tuple[LeftOut, ...]
@@ -40,17 +43,19 @@ class VerifiedPlan(msgspec.Struct, frozen=True, kw_only=True):
 def verify_plan(
     plan: Plan, method: Method, listener: Listener, *, jobs: int = 0, use_cache: bool = True
 ) -> VerifiedPlan:
-    """Make the environments, then verify every case on the small version of its workload."""
+    """Create the environments, then verify every case on the small version of its workload."""
     prepared = prepare(plan, listener)
     proofs = proofs_for(prepared.cases, plan.workloads, plan.systems, prepared.environments)
     order = {case.key: index for index, case in enumerate(case for proof in proofs for case in proof.cases)}
     listener.verifying(len(order))
-    results = prove(proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache)
+    results = run_proofs(
+        proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache
+    )
     results.sort(key=lambda verification: order[verification.case.key])
     return VerifiedPlan(verifications=tuple(results), left_out=prepared.left_out)
 
 
-def prove(
+def run_proofs(
     proofs: Iterable[Proof],
     method: Method,
     jobs: int,
@@ -58,31 +63,31 @@ def prove(
     *,
     use_cache: bool = True,
 ) -> list[Verification]:
-    """All of them, `jobs` at a time: nothing is being timed, so the cores may be shared."""
-    method = msgspec.structs.replace(method, cpus=())  # pinned, they would all sit on the same few
+    """Run all proofs, `jobs` at a time: nothing is being timed, so workers may share the cores."""
+    method = msgspec.structs.replace(method, cpus=())  # pinned workers would all run on the same cores
 
-    def one(proof: Proof) -> list[Verification]:
-        places = {resolved.case.phase: cache_path(resolved, method) for resolved in proof.resolved_cases}
-        kept = [load_kept(path) for path in places.values()] if use_cache else [None]
-        if None not in kept:
-            return [verification for verification in kept if verification is not None]
-        found = verify_one(proof, method)
-        for verification in found:
-            keep_verdict(places[verification.case.phase], verification)
-        return found
+    def run_or_load(proof: Proof) -> list[Verification]:
+        paths = {resolved.case.phase: cache_path(resolved, method) for resolved in proof.resolved_cases}
+        cached = [load_cached(path) for path in paths.values()] if use_cache else [None]
+        if None not in cached:
+            return [verification for verification in cached if verification is not None]
+        verifications = run_proof(proof, method)
+        for verification in verifications:
+            store_cached(paths[verification.case.phase], verification)
+        return verifications
 
     results: list[Verification] = []
 
-    def take(found: list[Verification]) -> None:
-        for verification in found:
+    def report(verifications: list[Verification]) -> None:
+        for verification in verifications:
             results.append(verification)
             on_result(verification)
 
-    in_parallel(one, proofs, jobs, take)
+    in_parallel(run_or_load, proofs, jobs, report)
     return results
 
 
-def verify_one(proof: Proof, method: Method) -> list[Verification]:
+def run_proof(proof: Proof, method: Method) -> list[Verification]:
     """Run the system on the small workload and compare everything it computed, phase by phase."""
     start = time.monotonic()
     resolved = proof.resolved_cases[0]
@@ -107,16 +112,16 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
             )
             outcome, reason = outcome_of(case, method.threads, result)
             computed = None
-            if case.phase in delivered and not disobedience(case, method.threads, result):
+            if case.phase in delivered and not deviation_from_request(case, method.threads, result):
                 try:
-                    computed = _load(delivered[case.phase])
+                    computed = _load_arrays(delivered[case.phase])
                 except (OSError, ValueError, EOFError, BadZipFile) as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
                 figures = compare(
                     workload, case.phase, case.precision, resolved.system.biases, parameters, batches, computed
                 )
-                results.append(_judged(msgspec.structs.replace(verification, figures=tuple(figures))))
+                results.append(_with_verdict(msgspec.structs.replace(verification, figures=tuple(figures))))
             else:
                 verdict = "timeout" if outcome == "timeout" else "failed"
                 results.append(
@@ -131,13 +136,13 @@ def verify_one(proof: Proof, method: Method) -> list[Verification]:
     return results
 
 
-def _load(path: str) -> dict[str, NDArray[np.floating]]:
+def _load_arrays(path: str) -> dict[str, NDArray[np.floating]]:
     with np.load(path, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 
 
-def _judged(verification: Verification) -> Verification:
-    """Right when every figure is within its tolerance; otherwise the worst one is the reason."""
+def _with_verdict(verification: Verification) -> Verification:
+    """Verified when every figure is within its tolerance. Otherwise wrong, and the worst figure is the reason."""
     wrong = [figure for figure in verification.figures if not figure.passes]
     if not wrong:
         return msgspec.structs.replace(verification, verdict="verified")
@@ -147,9 +152,9 @@ def _judged(verification: Verification) -> Verification:
 
 
 def cache_path(resolved: ResolvedCase, method: Method) -> Path:
-    """Named by everything the result depends on: code of system, worker, reference and comparison too."""
+    """The cache file of a verdict, named by all it depends on, including the source of worker, system and reference."""
     driver = Path(__file__).resolve().parent.parent
-    judges = source_hash(driver / "reference", driver / "verify")
+    reference_source = source_hash(driver / "reference", driver / "verify")
     case = resolved.case
     parts = (
         case.workload,
@@ -160,7 +165,7 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
         str(resolved.system.biases),
         resolved.environment.fingerprint,
         system_sources(resolved.manifest),
-        judges,
+        reference_source,
         str(method.threads),
         str(method.flush_denormals),
         str(method.seed),
@@ -169,17 +174,17 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
     return cache_folder() / "verified" / f"{digest}.json"
 
 
-def load_kept(path: Path) -> Verification | None:
-    """A kept result; a damaged file is no result."""
+def load_cached(path: Path) -> Verification | None:
+    """The cached verification; None when there is none or its file is damaged."""
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Verification)
+        cached = msgspec.json.decode(path.read_bytes(), type=Verification)
     except (OSError, msgspec.MsgspecError, ValueError):
         return None
-    return msgspec.structs.replace(kept, cached=True)
+    return msgspec.structs.replace(cached, cached=True)
 
 
-def keep_verdict(path: Path, verification: Verification) -> None:
-    """Only judgements are kept: a crash or a timeout may have been the machine's fault."""
+def store_cached(path: Path, verification: Verification) -> None:
+    """Only verdicts on numbers are cached: a crash or a timeout may have been the machine's fault."""
     if verification.verdict not in ("verified", "wrong"):
         return
     write_atomically(path, msgspec.json.encode(verification))

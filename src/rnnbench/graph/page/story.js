@@ -1,39 +1,39 @@
 "use strict";
 (() => {
-  const told = JSON.parse(document.getElementById("told").textContent);
+  const parts = JSON.parse(document.getElementById("parts").textContent);
   const BACKWARD = 6;
-  const longest = Math.max(1, ...told.map(part => part.backward.length));
+  const longest = Math.max(1, ...parts.map(part => part.backward.length));
   const last = BACKWARD - 1 + longest;
   const byId = id => document.getElementById(id);
   let position = 0;
 
-  /** Positions 0 to 5 are statements; after them each is one node further back. */
+  /** Positions 0 to 5 are statements; each later position is one more node of the backward pass. */
   const statement = () => Math.min(position, BACKWARD);
-  const stepsBack = () => Math.max(0, position - BACKWARD + 1);
+  const nodesVisited = () => Math.max(0, position - BACKWARD + 1);
 
-  const label = (part, place) => [part.operators[place], part.names[place]].filter(Boolean).join(" ");
+  const label = (part, node) => [part.operators[node], part.names[node]].filter(Boolean).join(" ");
 
   function where() {
     if (position === 0) return "Before the first statement";
     if (position < BACKWARD) return `Statement ${position} of 6`;
-    return `Statement 6 of 6, backward: ${stepsBack()} of ${longest}`;
+    return `Statement 6 of 6, backward pass: ${nodesVisited()} of ${longest}`;
   }
 
-  function classesOf(part, place) {
-    const now = statement(), back = part.backward.slice(0, stepsBack());
-    if (part.born[place] > now) return ["absent"];
+  function classesOf(part, node) {
+    const now = statement(), back = part.backward.slice(0, nodesVisited());
+    if (part.born[node] > now) return ["absent"];
     if (now === BACKWARD) {
-      if (back[back.length - 1] === place) return ["current"];
-      return back.includes(place) ? ["walked"] : [];
+      if (back[back.length - 1] === node) return ["current"];
+      return back.includes(node) ? ["walked"] : [];
     }
-    return now > 0 && part.of[place] === now ? ["current"] : [];
+    return now > 0 && part.of[node] === now ? ["current"] : [];
   }
 
   function seen(part, now) {
     const there = part.born.filter(born => born <= now).length;
     const count = `${there} ${there === 1 ? "node" : "nodes"} in the graph`;
     if (now === BACKWARD) {
-      const reached = Math.min(stepsBack(), part.backward.length);
+      const reached = Math.min(nodesVisited(), part.backward.length);
       if (!reached) return count;
       const at = `at ${label(part, part.backward[reached - 1])}`;
       return reached < part.backward.length ? `${count}; ${at}` : `${count}; ${at}; ${part.values[now]}`;
@@ -43,13 +43,13 @@
 
   function show(part, number) {
     const article = byId(`part${number}`), now = statement();
-    article.querySelectorAll(".node").forEach((node, place) => {
-      node.classList.remove("absent", "current", "walked");
-      node.classList.add(...classesOf(part, place));
+    article.querySelectorAll(".node").forEach((element, node) => {
+      element.classList.remove("absent", "current", "walked");
+      element.classList.add(...classesOf(part, node));
     });
     article.querySelectorAll(".edge").forEach(edge => {
       const ends = [edge.dataset.from, edge.dataset.to].map(Number);
-      edge.classList.toggle("absent", ends.some(place => part.born[place] > now));
+      edge.classList.toggle("absent", ends.some(node => part.born[node] > now));
     });
     article.querySelectorAll(".code li").forEach((line, index) => {
       line.classList.toggle("current", index + 1 === now);
@@ -62,11 +62,11 @@
     reveal(article);
   }
 
-  /** Within its frame only: the page itself stays where it is. */
+  /** Scrolls within the figure only: the page itself does not move. */
   function reveal(article) {
-    const node = article.querySelector(".node.current");
-    if (!node) return;
-    const frame = article.querySelector("figure"), box = node.getBoundingClientRect(), around = frame.getBoundingClientRect();
+    const current = article.querySelector(".node.current");
+    if (!current) return;
+    const frame = article.querySelector("figure"), box = current.getBoundingClientRect(), around = frame.getBoundingClientRect();
     if (box.left < around.left || box.right > around.right) {
       frame.scrollLeft += box.left - around.left - (around.width - box.width) / 2;
     }
@@ -77,7 +77,7 @@
 
   function update() {
     const choices = [...document.querySelectorAll(".choice")].map(choice => Number(choice.value));
-    told.forEach((part, number) => {
+    parts.forEach((part, number) => {
       byId(`part${number}`).hidden = !choices.includes(number);
       if (choices.includes(number)) show(part, number);
     });

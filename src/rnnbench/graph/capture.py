@@ -1,4 +1,4 @@
-"""A graph as the driver has it: nodes, edges, and the graphs inside nodes."""
+"""Graphs as the driver has them (nodes, edges, and graphs inside nodes), and how they are captured in workers."""
 
 import tempfile
 from collections import Counter
@@ -22,19 +22,19 @@ from rnnbench.profile import launch_retrace
 
 
 class Graph(msgspec.Struct, kw_only=True):
-    """Nodes stand in an order in which they can be computed; edges go the way the numbers go."""
+    """Nodes are in an order in which they can be computed; edges point in the direction of the data."""
 
-    form: str  # what the framework calls it; "none" where there is none
-    built: str  # when the framework makes it
-    operators: list[str]  # of every node
-    names: list[str]  # of every node, or ""
+    form: str  # what the framework calls it; "none" if there is none
+    built: str  # when the framework builds it
+    operators: list[str]  # one for every node
+    names: list[str]  # one for every node; "" if it has none
     edges: list[tuple[int, int]]
     bodies: list["InnerGraph"] = []
     text: str = ""  # as the framework prints it
     note: str = ""
 
     def parts(self, title: str = "") -> Iterator[tuple[str, "Graph"]]:
-        """This graph and all graphs inside it, each with a title that says where it belongs."""
+        """This graph and all graphs inside it, each with a title that names its owner."""
         yield title or self.form, self
         for body in self.bodies:
             owner = self.names[body.of] or self.operators[body.of]
@@ -42,7 +42,7 @@ class Graph(msgspec.Struct, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """In it and in all graphs inside it."""
+        """The number of nodes in it and in all graphs inside it."""
         return sum(len(part.operators) for _, part in self.parts())
 
     @property
@@ -55,15 +55,15 @@ class Graph(msgspec.Struct, kw_only=True):
 
 
 class InnerGraph(msgspec.Struct, kw_only=True):
-    """The graph inside a node: of a loop, a branch, a function called."""
+    """The graph inside a node: of a loop, a branch or a called function."""
 
     of: int
     role: str
     graph: Graph
 
 
-class TakenGraphs(msgspec.Struct, kw_only=True):
-    """What came of asking one system for its graphs."""
+class CapturedGraphs(msgspec.Struct, kw_only=True):
+    """The graphs of one system, or why there are none."""
 
     case: Case
     outcome: Outcome | Literal["unsupported"] = "ok"
@@ -71,10 +71,10 @@ class TakenGraphs(msgspec.Struct, kw_only=True):
     graphs: list[Graph] = []
     versions: dict[str, str] = {}
     seconds: float = 0.0
-    retrace: Retrace | None = None  # what came of new shapes, where that was asked
+    retrace: Retrace | None = None  # only with `reshape`
 
-    def again(self, change: Change) -> str:
-        """What a new batch size or a new length does to the graph, in words; empty where nobody asked."""
+    def effect_of(self, change: Change) -> str:
+        """What a new batch size or a new length does to the graph, in words; empty if that was not tried."""
         if self.retrace is None:
             return ""
         found = self.retrace.of(change)
@@ -88,58 +88,59 @@ class TakenGraphs(msgspec.Struct, kw_only=True):
         }[found.outcome]
 
 
-def take_graphs(
+def capture_graphs(
     plan: Plan, method: Method, listener: Listener, *, reshape: bool = False, with_text: bool = True
-) -> list[TakenGraphs]:
-    """One answer for each system and environment: of its last phase, training where it has it.
+) -> list[CapturedGraphs]:
+    """Capture the graphs of each system and environment, in the training phase if the system has it.
 
-    With `reshape` each is also run with another batch size and another length, in a second worker. The frameworks'
-    own texts of many large graphs would fill the memory: whoever only counts leaves them out.
+    With `reshape` each is also run with a new batch size and a new length, in a second worker. Without `with_text` the
+    frameworks' own texts are dropped: those of many large graphs would fill the memory.
     """
-    ready = prepare(plan, listener)
-    chosen = {(case.system, case.environment): case for case in ready.cases}
-    left_out = {(left.case.system, left.case.environment): left for left in ready.left_out}
+    prepared = prepare(plan, listener)
+    chosen = {(case.system, case.environment): case for case in prepared.cases}
+    left_out = {(left.case.system, left.case.environment): left for left in prepared.left_out}
     order = list(plan.systems)
-    answers: list[TakenGraphs] = []
+    answers: list[CapturedGraphs] = []
     for key in sorted({**left_out, **chosen}, key=lambda key: order.index(key[0])):
         if key not in chosen:
-            answers.append(TakenGraphs(case=left_out[key].case, outcome="unsupported", reason=left_out[key].reason))
+            answers.append(CapturedGraphs(case=left_out[key].case, outcome="unsupported", reason=left_out[key].reason))
             continue
         case = chosen[key]
-        resolved = resolve_case(case, plan.workloads, plan.systems, ready.environments)
-        taken = _take(resolved, method)
-        for graph in taken.graphs if not with_text else ():
+        resolved = resolve_case(case, plan.workloads, plan.systems, prepared.environments)
+        captured = _capture_one(resolved, method)
+        for graph in captured.graphs if not with_text else ():
             graph.text = ""
-        if reshape and taken.graphs:
-            taken.retrace = _retrace(resolved, method)
-        answers.append(taken)
-        said = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in taken.graphs) or taken.reason
-        listener.note(f"{case.system} {case.workload} {case.phase}: {said} ({taken.seconds:.1f} s)")
+        if reshape and captured.graphs:
+            captured.retrace = _try_new_shapes(resolved, method)
+        answers.append(captured)
+        found = ", ".join(f"{graph.form} of {graph.nodes} nodes" for graph in captured.graphs) or captured.reason
+        listener.note(f"{case.system} {case.workload} {case.phase}: {found} ({captured.seconds:.1f} s)")
     return answers
 
 
-def _take(resolved: ResolvedCase, method: Method) -> TakenGraphs:
+def _capture_one(resolved: ResolvedCase, method: Method) -> CapturedGraphs:
     result, content = run_graph_worker(resolved, method, "graph")
     outcome, reason = outcome_of(resolved.case, method.threads, result)
-    taken = TakenGraphs(case=resolved.case, outcome=outcome, reason=reason, seconds=result.seconds)
-    taken.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
+    captured = CapturedGraphs(case=resolved.case, outcome=outcome, reason=reason, seconds=result.seconds)
+    captured.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
     if outcome == "ok" and content:
-        taken.graphs = msgspec.json.decode(content, type=list[Graph])
+        captured.graphs = msgspec.json.decode(content, type=list[Graph])
     elif outcome == "ok":
-        taken.reason = f"{resolved.manifest.title}'s folder offers no graphs"
-    return taken
+        captured.reason = f"{resolved.manifest.title} has no code that captures graphs"
+    return captured
 
 
-def _retrace(resolved: ResolvedCase, method: Method) -> Retrace:
+def _try_new_shapes(resolved: ResolvedCase, method: Method) -> Retrace:
     with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
-        found = launch_retrace(resolved, method, Path(folder))
-    if resolved.workload.one_step:  # it has no length that could change
-        found = msgspec.structs.replace(found, reshapes=tuple(one for one in found.reshapes if one.change == "batch"))
-    return found
+        retrace = launch_retrace(resolved, method, Path(folder))
+    if resolved.workload.one_step:  # its length is fixed
+        by_batch = tuple(one for one in retrace.reshapes if one.change == "batch")
+        retrace = msgspec.structs.replace(retrace, reshapes=by_batch)
+    return retrace
 
 
 def run_graph_worker(resolved: ResolvedCase, method: Method, mode: str) -> tuple[WorkerResult, bytes]:
-    """How a worker ended, and the file it delivered."""
+    """Run a worker in one of the modes that deliver a file. Returns how it ended, and the file's content."""
     with tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
         inputs = write_workload_inputs(resolved.workload, method.seed, Path(folder), 1)
         job = make_job(mode, resolved, method, str(inputs), arrays=folder)
