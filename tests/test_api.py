@@ -127,5 +127,5 @@ def test_a_run_can_be_compared_and_checked(sabotage):
     comparison = rnnbench.compare_runs(results, rnnbench.load_run("run"), across=["environment"])
     assert [case.verdict for case in comparison.cases] == ["no difference seen"]
     assert "problem" in {finding.level for finding in rnnbench.check_run(results)}  # one launch is too few
-    with pytest.raises(UserError, match="'weather' is no difference"):
+    with pytest.raises(UserError, match="'weather' is not a valid difference"):
         rnnbench.compare_runs(results, results, across=["weather"])

@@ -68,8 +68,8 @@ def test_parts_can_be_had_alone(shapes, call):  # noqa: F811
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--only", "half"), "'half' is no part"),
-        (("--format", "pdf"), "'pdf' is no format"),
+        (("--only", "half"), "'half' is not a valid part"),
+        (("--format", "pdf"), "'pdf' is not a valid format"),
         (("--retry-failed",), "--retry-failed needs --resume"),
         (("--resume", "nowhere"), "nowhere is not a run"),
         (("--resume", "nowhere", "--small"), "--resume profiles the cases of its folder"),

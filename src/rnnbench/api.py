@@ -121,5 +121,5 @@ def check_run(results: Results) -> list[Finding]:
 def _difference_kinds(across: Collection[str]) -> list[DifferenceKind]:
     unknown = sorted(set(across) - set(CROSSABLE))
     if unknown:
-        raise UserError(f"'{unknown[0]}' is no difference that can be allowed", f"allowed: {', '.join(CROSSABLE)}")
+        raise UserError(f"'{unknown[0]}' is not a valid difference", f"allowed: {', '.join(CROSSABLE)}")
     return [kind for kind in CROSSABLE if kind in across]

@@ -10,7 +10,7 @@ A framework's folder is a package whose `__init__.py` has two functions:
 `build(job, parameters)`
     Returns a `Program` for the job, its parameters set to the arrays given.
 
-It may have a third, by which the machine's limit is measured; without it the framework takes no part in that:
+A third is optional. With it, the machine's limit is measured in this framework's environment too:
 
 `rates(job)`
     Returns a dict of three functions that use the framework's own operators on the job's device:
@@ -19,7 +19,7 @@ It may have a third, by which the machine's limit is measured; without it the fr
     function that reads all of it and writes as much, into memory that is already allocated. Both functions return
     a handle and do not wait; `sync(handle)` waits. They time nothing: `limit.py` does. Or None: not for this job.
 
-Two are about graphs (`rnnbench graph`); without them the framework takes no part in that:
+Two are about graphs (`rnnbench graph`), and optional:
 
 `graphs(job, make)`
     Returns a list of `graph.Graph`: what this execution really builds for the job's phase, read from the

@@ -52,7 +52,7 @@ def one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
     from rnnbench.errors import UserError
 
     if value not in allowed:
-        raise UserError(f"'{value}' is no {what}", f"allowed: {', '.join(allowed)}")
+        raise UserError(f"'{value}' is not a valid {what}", f"allowed: {', '.join(allowed)}")
     return value
 
 
