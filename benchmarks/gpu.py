@@ -9,7 +9,7 @@ from pathlib import Path
 
 import rnnbench
 from rnnbench.cli.progress import Progress
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench.session import begin_run, resume
 
 SYSTEMS = ["pytorch/*", "jax/*"]

@@ -17,8 +17,8 @@ from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import parse_spec
 from rnnbench.files import worker_package
 from rnnbench.launch.job import ResolvedCase, make_job
-from rnnbench.machine import make_method
 from rnnbench.manifests import manifests
+from rnnbench.method import make_method
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 SYSTEMS = ("pytorch/stack/eager", "pytorch/packed/eager")

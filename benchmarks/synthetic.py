@@ -9,8 +9,9 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.result import Figure, Launch, Sample, Verification
 from rnnbench.domain.run import Environment, Run
-from rnnbench.machine import describe_machine, make_method
+from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool, manifests
+from rnnbench.method import make_method
 from rnnbench.store import RECORDS_FILE, create_folder
 from rnnbench.verify.proofs import small_version
 

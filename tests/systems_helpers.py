@@ -12,8 +12,8 @@ from rnnbench.domain.catalog import parse_workload
 from rnnbench.environments.environment import child_variables
 from rnnbench.files import worker_package
 from rnnbench.launch.job import make_job
-from rnnbench.machine import make_method
 from rnnbench.manifests import manifests
+from rnnbench.method import make_method
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 
 #: Tiny, but with all features a network can have: embedding and head bias; two directions and lengths.

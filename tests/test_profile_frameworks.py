@@ -10,7 +10,7 @@ from rnnbench.analysis.profile_results import find_bottleneck
 from rnnbench.launch.job import resolve_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench.profile import launch_profile
 
 STEPS = 4

@@ -11,7 +11,7 @@ from rnnbench.domain.profile import Reshape
 from rnnbench.launch.job import resolve_case
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench.profile import launch_retrace, with_new_shape
 
 

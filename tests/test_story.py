@@ -10,7 +10,7 @@ import pytest
 from rnnbench.graph import story
 from rnnbench.graph.story import SYSTEMS, as_page, collect, disagreement
 from rnnbench.launch.listener import Listener
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench.plan import Selection, make_plan
 
 pytestmark = pytest.mark.slow

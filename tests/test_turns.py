@@ -15,7 +15,7 @@ from rnnbench.errors import UserError
 from rnnbench.launch import exclusive as module
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.schedule import in_parallel
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench_worker.protocol import TURN_VARIABLE, wait_for_turn
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"

@@ -107,8 +107,8 @@ def test_the_worker_never_imports_the_driver():
 LAYERS = (
     ("version", "errors"),
     ("domain",),
-    ("units", "files", "text"),
-    ("machine", "manifests", "reference", "stats", "published.rows"),
+    ("units", "files", "text", "machine"),
+    ("method", "manifests", "reference", "stats", "published.rows"),
     ("environments", "store"),
     ("plan",),
     ("launch",),

@@ -19,7 +19,7 @@ from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
-from rnnbench.machine import make_method
+from rnnbench.method import make_method
 from rnnbench.plan import Plan, Selection
 from rnnbench.plan import join_plans as join_plans  # part of the API as it is
 from rnnbench.plan import make_plan as plan_selection

@@ -55,7 +55,7 @@ def graph(
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
     from rnnbench.files import write_atomically
-    from rnnbench.machine import make_method
+    from rnnbench.method import make_method
 
     method = make_method(limit_seconds=limit, threads=1)
     if story:

@@ -55,7 +55,7 @@ def profile(
       rnnbench profile --resume profiles/ptb-lm
     """
     from rnnbench.errors import UserError
-    from rnnbench.machine import make_method
+    from rnnbench.method import make_method
     from rnnbench.session import PROFILE_PARTS
 
     one_of(form, FORMATS, "format")

@@ -15,7 +15,9 @@ def report(
     ] = "html,md,csv,json,svg,png",
     charts: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Draw charts of the first N groups. Default: all if at most 60, else the first."),
+        typer.Option(
+            metavar="N", help="Draw charts of the first N groups. Default: all if at most 60, else the first."
+        ),
     ] = None,
 ) -> None:
     """Write report.html, report.md, results.csv, results.json and charts of stored runs.

@@ -95,7 +95,7 @@ def run(
 
     from datetime import datetime
 
-    from rnnbench.machine import make_method
+    from rnnbench.method import make_method
     from rnnbench.plan import make_plan
     from rnnbench.reference.inputs import read_treebank
 

@@ -29,7 +29,7 @@ def verify(
     """
     from rnnbench.cli.answers import show_verifications, verifications_as_fields
     from rnnbench.cli.progress import Progress
-    from rnnbench.machine import make_method
+    from rnnbench.method import make_method
     from rnnbench.plan import make_plan
     from rnnbench.verify.verifier import verify_plan
 

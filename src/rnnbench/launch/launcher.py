@@ -17,8 +17,8 @@ from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.worker import WorkerResult, run_worker
-from rnnbench.machine import make_method
 from rnnbench.manifests import manifests
+from rnnbench.method import make_method
 
 
 def launch_case(
