@@ -49,7 +49,7 @@ def test_its_gradients_are_those_of_finite_differences():
 def test_it_is_not_timed(call, private_folders):
     answer = call("run", "pytorch/fine/eager", "-w", "elman-step", "--device", "cpu")
     assert answer.code == 2
-    assert "elman-step is not timed" in answer.err
+    assert "elman-step cannot be timed" in answer.err
     assert "rnnbench graph" in answer.err
 
 

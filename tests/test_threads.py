@@ -77,7 +77,7 @@ def measure(environment, framework, place, *, threads, pinned, phases=("forward"
         if isinstance(event, Hello):
             said.append(event.threads)
         elif isinstance(event, Warm):
-            (process,) = worker._running
+            (process,) = worker._running_workers
             meters.append(Meter(process.pid))
         elif isinstance(event, Samples):
             found.append(meters[0].read())
