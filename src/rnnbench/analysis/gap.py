@@ -75,8 +75,9 @@ def _share(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow) -> Interva
     assert eager.draws is not None
     assert best.draws is not None
     times, slow, fast = independent_draws(other.draws, eager.draws, best.draws)
-    has_gap = slow > fast  # a few replicates may have no gap, so no share of it either
-    closed = np.log(slow / times)[has_gap] / np.log(slow / fast)[has_gap]
+    gap = np.log(slow / fast)
+    has_gap = gap > 0  # a few replicates may have no gap, so no share of it either
+    closed = np.log(slow / times)[has_gap] / gap[has_gap]
     estimate = np.log(eager.wall.estimate / other.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
     return interval(float(estimate), closed)
 
