@@ -18,7 +18,7 @@ from rnnbench.report.document import Document
 from rnnbench.report.html import page_data
 from rnnbench.report.markdown import as_markdown
 from rnnbench.report.terminal import show_run
-from rnnbench.store import PROFILES_FILE, RECORDS_FILE, append, create_folder, read_folder
+from rnnbench.store import PROFILES_FILE, RECORDS_FILE, RUN_FILE, append, create_folder, read_folder
 
 ONE = ("-w", WORKLOAD, "--device", "cpu", "--threads", "1")
 
@@ -197,3 +197,29 @@ def test_the_page_has_the_columns_and_says_the_bottleneck(browser, tmp_path):
     row.click()
     assert "dispatch-bound: no operator runs in 70 % of a batch" in page.locator("#details").inner_text()
     page.close()
+
+
+def change_environment(folder):
+    """As if something had been installed since the run began."""
+    stored = json.loads((folder / RUN_FILE).read_text())
+    for environment in stored["environments"].values():
+        environment["fingerprint"] = "another"
+    (folder / RUN_FILE).write_text(json.dumps(stored))
+
+
+@pytest.mark.parametrize("command", ["profile", "run"])
+def test_neither_is_resumed_in_an_environment_that_has_changed(shapes, call, command):  # noqa: F811
+    quick = () if command == "profile" else ("--effort", "quick", "--no-verify")
+    answer = call(command, "shapes/packed/kept", *ONE, "--phase", "forward", *quick, "--out", "made")
+    assert answer.code == 0, answer.err
+    change_environment(shapes / "made")
+    refused = call(command, "--resume", "made")
+    assert refused.code == 2
+    assert "has changed since this run began" in refused.err
+
+
+def test_a_run_without_results_is_not_profiled_in_a_changed_environment_either(shapes, call):  # noqa: F811
+    assert call("profile", "shapes/packed/kept", *ONE, "--phase", "forward", "--out", "made").code == 0
+    (shapes / "made" / PROFILES_FILE).unlink()
+    change_environment(shapes / "made")
+    assert "has changed since this run began" in call("profile", "--resume", "made").err

@@ -117,7 +117,9 @@ def resume(
     """
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds, ahead)
-        session.require_same_conditions()
+        session.require_frameworks()
+        if session.has_records:
+            session.require_same_environments()
         session.verify()
         session.measure_limits()
         session.launch()
@@ -141,7 +143,8 @@ def profile_run(
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
         if resumed:
-            session.require_same_conditions()
+            session.require_frameworks()
+            session.require_same_environments()
         session.profile(parts)
 
 
@@ -170,16 +173,21 @@ class Session:
         self._records = contents.records
         self._profiles = contents.profiles
 
-    def require_same_conditions(self) -> None:
-        """Raise a UserError unless the run can be resumed in the environments it began in."""
+    @property
+    def has_records(self) -> bool:
+        return bool(self._records)
+
+    def require_frameworks(self) -> None:
+        """Raise a UserError if a framework of the run is not installed here."""
         missing = sorted({case.framework for case in self.run.cases} - set(manifests()))
         if missing:
             raise UserError(
                 f"this run needs {', '.join(missing)}, which is not among the frameworks here",
                 "add its folder to RNNBENCH_SYSTEMS, or install the package that provides it",
             )
-        if not (self._records or self._profiles):
-            return
+
+    def require_same_environments(self) -> None:
+        """Raise a UserError unless the run can be resumed in the environments it began in."""
         for environment in self.run.environments.values():
             now = inspect_python(Path(environment.python), external=environment.external)
             if fingerprint(now) != environment.fingerprint:
