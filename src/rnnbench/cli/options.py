@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,32 +99,22 @@ def read_workloads(names: list[str] | None, file: Path | None) -> "tuple[Workloa
     return tuple({workload.name: workload for workload in chosen}.values())
 
 
+@dataclass(frozen=True)
 class CaseOptions:
     """The options that choose a command's cases, as the user gave them."""
 
-    def __init__(
-        self,
-        select: Systems = None,
-        workload: Workloads = None,
-        workloads_from: WorkloadFile = None,
-        phase: Phases = None,
-        device: DeviceOption = "auto",
-        precision: Precisions = None,
-        versions: Versions = "",
-    ) -> None:
-        self.select = select
-        self.workload = workload
-        self.workloads_from = workloads_from
-        self.phase = phase
-        self.device = device
-        self.precision = precision
-        self.versions = versions
+    select: Systems = None
+    workload: Workloads = None
+    workloads_from: WorkloadFile = None
+    phase: Phases = None
+    device: DeviceOption = "auto"
+    precision: Precisions = None
+    versions: Versions = ""
 
     @property
     def any_given(self) -> bool:
         """Whether the user gave any of them. The device does not count, because it has a default."""
-        chosen = (self.select, self.workload, self.workloads_from, self.phase, self.precision, self.versions)
-        return any(chosen)
+        return any((self.select, self.workload, self.workloads_from, self.phase, self.precision, self.versions))
 
     def selection(self, headline: bool = False) -> "Selection":
         workloads = read_workloads(self.workload, self.workloads_from)
