@@ -117,6 +117,8 @@ def resume(
     """
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds, ahead)
+        for line in session.damaged:
+            listener.note(f"launches.jsonl, {line}: skipped")
         session.require_frameworks()
         if session.has_records:
             session.require_same_environments()
@@ -160,13 +162,12 @@ class Session:
         ahead: int | None = None,
     ) -> None:
         contents = read_folder(folder)
-        for line in contents.damaged:
-            listener.note(f"launches.jsonl, {line}: skipped")
         stored = contents.run.method
         method = msgspec.structs.replace(
             stored, limit_seconds=limit_seconds or stored.limit_seconds, ahead=ahead or stored.ahead
         )
         self.run = msgspec.structs.replace(contents.run, method=method)
+        self.damaged = contents.damaged
         self._folder = folder
         self._listener = listener
         self._retry_failed = retry_failed
