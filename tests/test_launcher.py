@@ -94,7 +94,7 @@ def test_a_listener_is_told_each_stage(launch):
 
     listener = StageListener()
     launch(*ALL, listener=listener)
-    assert listener.stages == ["build", "first call", "warm-up", "sampling", "memory", "end", "end"]
+    assert listener.stages == ["build", "first call", "warm-up", "waiting", "sampling", "memory", "end", "end"]
 
 
 def test_done_without_samples_is_a_failure(launch):

@@ -34,6 +34,7 @@ def measure(job, framework, channel):
         _, _, per_batch = warm_up(runner, job["method"], again=True)
     before = gpu_state() if job["device"] == "cuda" else None
     runner.by_device = 0.0
+    channel.send("sampling")
     samples = sample(runner, job["method"], per_batch)
     channel.send(
         "samples",

@@ -42,50 +42,6 @@ class GpuState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     slowed_by: tuple[str, ...] = ()  # reasons why the clock is reduced
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="launch"):
-    """One worker process that timed one case."""
-
-    case: Case
-    round: int
-    attempt: int = 0  # how often it had been repeated before because the machine was busy
-    started: str  # UTC, ISO 8601
-    outcome: Outcome
-    reason: str = ""
-    stage: str = ""  # in which it failed or timed out
-    samples: tuple[Sample, ...] = ()
-    warm_batches: int = 0
-    warm_seconds: float = 0.0
-    import_s: float | None = None
-    build_s: float | None = None
-    first_call_s: float | None = None
-    peak_host_bytes: int | None = None
-    peak_device_bytes: int | None = None
-    parameter_count: int | None = None
-    threads: int | None = None  # read back from the framework
-    versions: dict[str, str] = {}
-    device_name: str = ""
-    device_seconds: float | None = None  # of all samples, by the device's own clock
-    gpu_before: GpuState | None = None  # right before the samples
-    gpu_after: GpuState | None = None
-    concurrent_workers: int = (
-        0  # that may have compiled at the same time, so that times before the samples are too long
-    )
-    probe_before_s: float | None = None
-    probe_after_s: float | None = None
-    noisy: bool = False
-    traceback: str = ""
-    log: str = ""  # file in the run folder, if anything was printed
-    log_tail: str = ""
-
-    @property
-    def seconds(self) -> float:
-        return sum(sample.seconds for sample in self.samples)
-
-    @property
-    def batches(self) -> int:
-        return sum(sample.batches for sample in self.samples)
-
-
 class Figure(msgspec.Struct, frozen=True, gc=False):
     """One compared quantity: its relative L2 error, and the largest error allowed."""
 
@@ -105,6 +61,53 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         error = "not finite" if self.error is None else f"{self.error:.2g}"
         return f"{self.quantity}: {error} (tolerance {self.tolerance:.2g})"
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="launch"):
+    """One worker process that timed one case."""
+
+    case: Case
+    round: int
+    attempt: int = 0  # how often it had been repeated before because the machine was busy
+    started: str  # UTC, ISO 8601
+    outcome: Outcome
+    reason: str = ""
+    stage: str = ""  # in which it failed or timed out
+    samples: tuple[Sample, ...] = ()
+    warm_batches: int = 0
+    warm_seconds: float = 0.0
+    steady: bool | None = None  # whether the time per batch had stopped falling when sampling began; None: not judged
+    import_s: float | None = None
+    build_s: float | None = None
+    first_call_s: float | None = None
+    peak_host_bytes: int | None = None
+    peak_device_bytes: int | None = None
+    parameter_count: int | None = None
+    threads: int | None = None  # read back from the framework
+    versions: dict[str, str] = {}
+    device_name: str = ""
+    device_seconds: float | None = None  # of all samples, by the device's own clock
+    gpu_before: GpuState | None = None  # right before the samples
+    gpu_after: GpuState | None = None
+    concurrent_workers: int = (
+        0  # that may have compiled at the same time, so that times before the samples are too long
+    )
+    probe_before_s: float | None = None
+    probe_after_s: float | None = None
+    noisy: bool = False
+    checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
+    checked: str = ""  # in words, what was checked at full size; "": nothing
+    traceback: str = ""
+    log: str = ""  # file in the run folder, if anything was printed
+    log_tail: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return sum(sample.seconds for sample in self.samples)
+
+    @property
+    def batches(self) -> int:
+        return sum(sample.batches for sample in self.samples)
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="verification"):

@@ -32,6 +32,11 @@ class First(msgspec.Struct, tag_field="event", tag="first"):
 class Warm(msgspec.Struct, tag_field="event", tag="warm"):
     batches: int
     seconds: Seconds
+    steady: bool | None = None  # whether the time per batch had stopped falling; None: not judged
+
+
+class Sampling(msgspec.Struct, tag_field="event", tag="sampling"):
+    """The first sample begins now. From here to `samples` the driver's own clock checks the worker's."""
 
 
 class Samples(msgspec.Struct, tag_field="event", tag="samples"):
@@ -99,8 +104,8 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 
 Event = (
-    Hello | Built | First | Warm | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Profiled | Unprofiled
-    | Done | Failed
+    Hello | Built | First | Warm | Sampling | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Profiled
+    | Unprofiled | Done | Failed
 )  # fmt: skip
 
 #: What a worker does after it has sent an event; None: before the first.
@@ -109,7 +114,8 @@ STAGES: dict[type[Event] | None, str] = {
     Hello: "build",
     Built: "first call",
     First: "warm-up",
-    Warm: "sampling",
+    Warm: "waiting",
+    Sampling: "sampling",
     Samples: "memory",
     Memory: "end",
     Rates: "end",
