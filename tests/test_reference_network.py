@@ -120,3 +120,24 @@ def test_an_untrained_language_model_does_little_better_or_worse_than_guessing()
     workload = parse_workload("ptb-lm[batch=4,steps=5,vocabulary=30,embedding=4,hidden=4]")
     [batch] = make_batches(workload, 1)
     assert network.loss(workload, make_parameters(workload), batch) == pytest.approx(np.log(30), rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["ptb-lm[batch=5,steps=4,hidden=3,vocabulary=7,classes=7,embedding=2]", SPEECH.name])
+def test_a_batch_in_parts_and_one_with_shares_is_the_whole_batch(name, monkeypatch):
+    workload = parse_workload(name)
+    parameters = exact_parameters(workload, 0)
+    [batch] = make_batches(workload, 1, 0)
+    loss, gradients = network.loss_and_gradients(workload, parameters, batch)
+
+    def same(found):
+        assert found[0] == pytest.approx(loss, rel=1e-12)
+        for key, value in gradients.items():
+            np.testing.assert_allclose(found[1][key], value, rtol=1e-9, atol=1e-12)
+
+    monkeypatch.setattr(network, "sequences_at_once", lambda workload: 2)
+    same(network.loss_and_gradients(workload, parameters, batch))
+    # Every sequence twice, with shares that make up for it.
+    twice = {key: np.concatenate([value, value]) for key, value in batch.items()}
+    count = len(batch["inputs"])
+    shares = np.concatenate([np.full(count, 0.75), np.full(count, 0.25)]) / count
+    same(network.loss_and_gradients(workload, parameters, twice, shares))

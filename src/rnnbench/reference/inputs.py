@@ -4,7 +4,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,36 @@ def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | Non
         return [_next_word_batch(_zipf_words(workload, seed, k)) for k in range(count)]
     text = read_treebank(data, workload.vocabulary)
     return [_next_word_batch(treebank_window(text, workload.batch, workload.steps, k)) for k in range(count)]
+
+
+DISTINCT = 4
+_SHARES = (0.4, 0.3, 0.2, 0.1)  # unequal, so that a system that leaves out a part of the batch has another loss
+
+
+class FewSequences(NamedTuple):
+    """A batch that repeats a few sequences. Its loss and its gradients are those of the few, with their shares."""
+
+    batch: Batch
+    distinct: Batch
+    shares: Floats
+    chosen: Integers  # for each sequence of the batch, which of the distinct ones it is
+
+
+def few_sequences(batch: Batch) -> FewSequences:
+    """The batch with most of its sequences replaced by copies of a few, so that the reference is quick.
+
+    Where lengths vary, the longest sequence stays, and the others are spread over the lengths.
+    """
+    count = len(batch["inputs"])
+    few = min(DISTINCT, count)
+    order = np.argsort(-batch["lengths"], kind="stable") if "lengths" in batch else np.arange(count)
+    kept = order[np.linspace(0, count - 1, few).round().astype(np.int64)]
+    bounds = np.cumsum(_SHARES[:few]) / sum(_SHARES[:few])
+    chosen = np.searchsorted(bounds, (np.arange(count) + 0.5) / count).clip(0, few - 1)
+    chosen = _random_generator(0, "few").permutation(chosen)
+    distinct = {name: values[kept] for name, values in batch.items()}
+    shares = np.bincount(chosen, minlength=few) / count
+    return FewSequences({name: values[chosen] for name, values in distinct.items()}, distinct, shares, chosen)
 
 
 def write_inputs(path: Path, parameters: Parameters, batches: Sequence[Batch]) -> None:

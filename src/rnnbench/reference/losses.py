@@ -8,34 +8,47 @@ from rnnbench.reference.inputs import Batch, Booleans, Floats, Integers
 BLANK = 0  # the class that means "no label" in CTC
 
 
-def evaluate_loss(workload: Workload, logits: Floats, batch: Batch) -> tuple[float, Floats]:
-    """The workload's loss for these logits, and its gradient."""
+def evaluate_loss(
+    workload: Workload, logits: Floats, batch: Batch, shares: Floats | None = None
+) -> tuple[float, Floats]:
+    """The workload's loss for these logits, and its gradient.
+
+    It is a mean over sequences. `shares` are their shares in it; None: all the same. With shares, a batch that
+    repeats a few sequences is evaluated by these few, and a large batch in parts.
+    """
     if workload.loss == "cross-entropy":
-        return cross_entropy(logits, batch["targets"])
+        return cross_entropy(logits, batch["targets"], shares)
     all_steps = np.full(len(logits), workload.steps)
-    return ctc_loss(logits, batch["targets"], batch.get("lengths", all_steps))
+    return ctc_loss(logits, batch["targets"], batch.get("lengths", all_steps), shares)
 
 
-def cross_entropy(logits: Floats, targets: Integers) -> tuple[float, Floats]:
+def equal_shares(count: int) -> Floats:
+    return np.full(count, 1 / count)
+
+
+def cross_entropy(logits: Floats, targets: Integers, shares: Floats | None = None) -> tuple[float, Floats]:
     """The mean over all targets: every step of every sequence, or one per sequence."""
     count = targets.size
+    shares = equal_shares(len(logits)) if shares is None else shares
+    weights = np.repeat(shares * len(shares) / count, count // len(shares))
     rows = np.arange(count), targets.ravel()
     # The logits of a language model take half a gigabyte, so every operation works on the same copy.
     work = logits.reshape(count, -1) - logits.max(axis=-1).reshape(count, 1)
     target_logits = work[rows]
     np.exp(work, out=work)
     totals = work.sum(axis=1, keepdims=True)
-    loss = float(np.mean(np.log(totals[:, 0]) - target_logits))
+    loss = float(weights @ (np.log(totals[:, 0]) - target_logits))
     work /= totals
     work[rows] -= 1.0
-    work /= count
+    work *= weights[:, None]
     return loss, work.reshape(logits.shape)
 
 
-def ctc_loss(logits: Floats, labels: Integers, lengths: Integers) -> tuple[float, Floats]:
+def ctc_loss(logits: Floats, labels: Integers, lengths: Integers, shares: Floats | None = None) -> tuple[float, Floats]:
     """The mean of the sequences' negative log-likelihoods, which are not divided by the number of labels."""
+    shares = equal_shares(len(logits)) if shares is None else shares
     values, gradient = negative_log_likelihood(logits, labels, lengths)
-    return float(values.mean()), gradient / len(values)
+    return float(shares @ values), gradient * shares[:, None, None]
 
 
 def negative_log_likelihood(logits: Floats, labels: Integers, lengths: Integers) -> tuple[Floats, Floats]:

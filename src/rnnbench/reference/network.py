@@ -5,9 +5,12 @@ import numpy as np
 from rnnbench.domain.workload import Workload
 from rnnbench.reference import lstm
 from rnnbench.reference.inputs import Batch, Booleans, Floats, Parameters
-from rnnbench.reference.losses import evaluate_loss
+from rnnbench.reference.losses import equal_shares, evaluate_loss
 
 Tape = dict[str, lstm.Trace]
+
+#: Numbers that the trace of one part of a batch may hold: 512 MB. A batch of full size is evaluated in parts.
+TRACED_NUMBERS = 1 << 26
 
 
 def logits(workload: Workload, parameters: Parameters, batch: Batch) -> Floats:
@@ -27,14 +30,41 @@ def loss(workload: Workload, parameters: Parameters, batch: Batch) -> float:
     return evaluate_loss(workload, logits(workload, parameters, batch), batch)[0]
 
 
-def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch) -> tuple[float, dict[str, Floats]]:
-    """The loss, and its gradients with respect to all parameters, with canonical names and shapes."""
+def loss_and_gradients(
+    workload: Workload, parameters: Parameters, batch: Batch, shares: Floats | None = None
+) -> tuple[float, dict[str, Floats]]:
+    """The loss, and its gradients with respect to all parameters, with canonical names and shapes.
+
+    `shares`: see `evaluate_loss`. Both results are sums over sequences, so a large batch is evaluated in parts.
+    """
     exact = _as_float64(parameters)
     if workload.one_step:
         return _step_loss_and_gradients(exact, batch)
+    count = len(batch["inputs"])
+    shares = equal_shares(count) if shares is None else shares
+    total, sums = 0.0, {name: np.zeros_like(value) for name, value in exact.items()}
+    size = sequences_at_once(workload)
+    for start in range(0, count, size):
+        part = {name: values[start : start + size] for name, values in batch.items()}
+        value, gradients = _part_loss_and_gradients(workload, exact, part, shares[start : start + size])
+        total += value
+        for name, gradient in gradients.items():
+            sums[name] += gradient
+    return total, sums
+
+
+def sequences_at_once(workload: Workload) -> int:
+    """How many sequences are evaluated together, so that their trace and their logits fit in memory."""
+    per_step = 8 * workload.hidden * workload.layers * len(workload.directions) + workload.classes
+    return max(1, TRACED_NUMBERS // (workload.steps * per_step))
+
+
+def _part_loss_and_gradients(
+    workload: Workload, exact: dict[str, Floats], batch: Batch, shares: Floats
+) -> tuple[float, dict[str, Floats]]:
     tape: Tape = {}
     features = _stack(workload, exact, batch, tape)
-    value, d_logits = evaluate_loss(workload, _head(exact, features), batch)
+    value, d_logits = evaluate_loss(workload, _head(exact, features), batch, shares)
 
     leading = tuple(range(features.ndim - 1))
     gradients = {"head.w": np.tensordot(features, d_logits, axes=(leading, leading))}
@@ -45,7 +75,7 @@ def loss_and_gradients(workload: Workload, parameters: Parameters, batch: Batch)
     if workload.vocabulary:
         gradients["embedding"] = np.zeros_like(exact["embedding"])
         np.add.at(gradients["embedding"], batch["inputs"].T, d_inputs)  # a word may occur many times
-    return value, {name: gradients[name] for name in parameters}
+    return value, gradients
 
 
 def _as_float64(parameters: Parameters) -> dict[str, Floats]:
