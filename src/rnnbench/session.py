@@ -21,7 +21,7 @@ from rnnbench.errors import UserError
 from rnnbench.files import file_name
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
-from rnnbench.launch.job import ResolvedCase, resolve_case, write_workload_inputs
+from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
 from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
@@ -31,10 +31,9 @@ from rnnbench.manifests import describe_tool, manifests
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.profile import launch_profile, launch_retrace
 from rnnbench.store import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
+from rnnbench.verify.full_size import full_size_checks
 from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
 from rnnbench.verify.verifier import run_proofs
-
-BATCHES = 4  # distinct batches of a workload, fed in turn
 
 ProfilePart = Literal["operators", "shapes"]
 PROFILE_PARTS: tuple[ProfilePart, ...] = ("operators", "shapes")
@@ -249,9 +248,10 @@ class Session:
             # Written before anything is timed, once per workload, and only for launches that are left.
             data = Path(run.data) if run.data else None
             inputs = {
-                name: write_workload_inputs(run.workloads[name], run.method.seed, Path(scratch), BATCHES, data=data)
+                name: write_timed_inputs(run.workloads[name], run.method.seed, Path(scratch), data=data)
                 for name in {case.workload for case in left}
             }
+            checks = full_size_checks(run, left, self._listener.note)
 
             def execute(case: Case, round_number: int, attempt: int) -> Launch:
                 self._listener.launching(case, round_number)
@@ -263,6 +263,7 @@ class Session:
                     attempt,
                     self._listener,
                     machine,
+                    checks.get(case.key) if round_number == 0 else None,
                 )
                 if log.strip():
                     name = file_name(f"{case.key}_{round_number}-{attempt}.log")

@@ -26,13 +26,13 @@ def main():
         job = read_job()
         confine(job)
         # This imports NumPy, whose threads inherit the processors that they may use.
-        from .loading import load_framework
+        from .loading import load_framework, told
 
         module, function = MODES[job["mode"]]
         work = getattr(importlib.import_module("rnnbench_worker." + module), function)
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
-        hello = framework.describe(job)
+        hello = framework.describe(told(job))
         hello["versions"]["python"] = sys.version.split()[0]
         channel.send("hello", import_s=time.perf_counter() - start, **hello)
         work(job, framework, channel)

@@ -6,12 +6,16 @@ Within a block nothing waits for the device, as in a training loop. A block of o
 import math
 import time
 
-import numpy as np
-
 MIN_SAMPLES = 5
 MAX_SAMPLES = 400
+#: Latency is one batch a sample, and its spread is of interest: far more samples are kept.
+MAX_LATENCY_SAMPLES = 10000
 BLOCK_SECONDS = 0.1  # long compared with the clock's own cost and the wait at its end
-STEADY = 0.05  # the relative spread of three blocks that counts as steady
+STEADY = 0.05  # a block that is faster by more than this share shows that the program was not warm yet
+QUIET_BLOCKS = 2  # so many in a row that were not faster: warm
+#: A first sample slower by this factor than all later ones belongs to the warm-up: something was compiled in it.
+LATE_COMPILING = 1.5
+RESTARTS = 3  # how often sampling begins again because its first samples show that the program was not warm
 
 
 class Runner(object):
@@ -22,15 +26,25 @@ class Runner(object):
         self._call = program.call_of(phase)
         self._staged = staged
         self._next = 0
+        #: What the last batch returned, and how many batches have been run.
+        self.handle = None
+        self.batches = 0
         #: Seconds of all blocks by the device's own clock, as a check on the host's; None where it has no clock.
         self.by_device = 0.0
         self._stopwatch = program.stopwatch()
 
-    def block(self, batches):
-        """Seconds for this many batches, host-to-device copies and the final wait included."""
-        feed, call, staged, count = self._program.feed, self._call, self._staged, len(self._staged)
+    def block(self, batches, staged=None):
+        """Seconds for this many batches, host-to-device copies and the final wait included.
+
+        `staged`: other batches than those of the runner, each of them once.
+        """
+        feed, call, count = self._program.feed, self._call, len(self._staged)
         position = self._next
-        self._next = (position + batches) % count
+        if staged is None:
+            staged = self._staged
+            self._next = (position + batches) % count
+        else:
+            position, count = 0, batches
         handle, watch = None, self._stopwatch
         start = time.perf_counter()
         if watch:
@@ -43,30 +57,59 @@ class Runner(object):
         self._program.sync(handle)
         seconds = time.perf_counter() - start
         self.by_device = self.by_device + watch.seconds() if watch else None
+        self.handle = handle
+        self.batches += batches
         return seconds
 
 
-def warm_up(runner, method, again=False):
-    """Run until the time per batch is steady. Returns (batches, seconds, seconds per batch).
+class Budget(object):
+    """The time that is left to a launch. Warming up must not use what sampling needs."""
 
-    `again`: the program was warm before and then waited for its turn.
+    def __init__(self, seconds):
+        self._end = time.perf_counter() + seconds
+
+    def allows(self, seconds):
+        return time.perf_counter() + seconds <= self._end
+
+
+#: Batches that are still to come after the warm-up: the samples, and the checks after them.
+BATCHES_TO_COME = MIN_SAMPLES + 3
+
+
+class WarmUp(object):
+    """How a warm-up went: batches, seconds, seconds per batch at its end, and whether that had stopped falling."""
+
+    def __init__(self, batches, seconds, per_batch, steady):
+        self.batches, self.seconds, self.per_batch, self.steady = batches, seconds, per_batch, steady
+
+
+def warm_up(runner, method, budget, earlier=(), again=False):
+    """Run until the time per batch no longer falls, however long that takes within the budget.
+
+    What compiles late (TorchScript in its second to fifth call) gets faster in leaps; noise goes up and down. So the
+    program is warm after two blocks in a row that were not faster than the fastest level before them.
+
+    `earlier`: seconds of single batches that were run after the first call. `again`: the program was warm before and
+    then waited for its turn, so one block is enough if it is slow.
     """
     if method["protocol"] in FIXED:
         batches = FIXED[method["protocol"]][0]
-        seconds = runner.block(batches)
-        return batches, seconds, seconds / batches
-    batches, seconds, size, recent = 0, 0.0, 1, []
+        seconds = runner.block(batches - len(earlier)) + sum(earlier)
+        return WarmUp(batches, seconds, seconds / batches, None)
+    batches, seconds, size, level, quiet = 0, 0.0, 1, float("inf"), 0
+    waiting = list(earlier)
     while True:
-        took = runner.block(size)
-        batches, seconds = batches + size, seconds + took
-        recent = recent[-2:] + [took / size]
-        size = block_size(took / size)
-        spent = seconds >= method["warm_seconds"]
-        if len(recent) < 3 and not (again and spent):
-            continue  # TorchScript, for one, still compiles in its second and third call
-        if spent or max(recent) <= min(recent) * (1 + STEADY):
-            break
-    return batches, seconds, recent[-1]
+        took = waiting.pop(0) if waiting else runner.block(size)
+        batches, seconds, per_batch = batches + size, seconds + took, took / size
+        # The level stays where the last leap ended, so that many small gains add up to a leap as well.
+        quiet, level = (0, per_batch) if per_batch < level * (1 - STEADY) else (quiet + 1, level)
+        if waiting:
+            continue
+        if quiet >= QUIET_BLOCKS or (again and seconds >= method["warm_seconds"]):
+            return WarmUp(batches, seconds, per_batch, True)
+        if not budget.allows(per_batch * (BATCHES_TO_COME + 1)):
+            return WarmUp(batches, seconds, per_batch, False)
+        size = block_size(per_batch)
 
 
 #: Discarded batches, blocks, batches per block: as in Braun's benchmarks (2018, github.com/stefbraun/rnn_benchmarks)
@@ -83,17 +126,23 @@ def sample(runner, method, per_batch):
             blocks, size = blocks * size, 1
         return [(size, runner.block(size)) for _ in range(blocks)]
     size = 1 if latency else block_size(per_batch)
-    samples, spent = [], 0.0
-    while len(samples) < MAX_SAMPLES:
+    samples, spread = [], Spread()
+    while len(samples) < (MAX_LATENCY_SAMPLES if latency else MAX_SAMPLES):
         took = runner.block(size)
         samples.append((size, took))
-        spent += took
+        spread.add(took)
         if len(samples) >= MIN_SAMPLES:
-            if spent >= method["sample_seconds"]:
+            if spread.total >= method["sample_seconds"]:
                 break
-            if half_width([seconds for _, seconds in samples]) <= method["precision_target"]:
+            if spread.half_width() <= method["precision_target"]:
                 break
     return samples
+
+
+def still_falling(samples):
+    """Whether the first samples show that the program was not warm: one or two of them are above all later ones."""
+    times = [seconds / size for size, seconds in samples]
+    return times[0] > LATE_COMPILING * max(times[1:]) or min(times[:2]) > (1 + 2 * STEADY) * max(times[2:])
 
 
 def block_size(per_batch):
@@ -101,11 +150,24 @@ def block_size(per_batch):
     return max(1, int(math.ceil(BLOCK_SECONDS / max(per_batch, 1e-9))))
 
 
-def half_width(values):
-    """Half of the 95 % confidence interval of the mean, relative to the mean."""
-    count = len(values)
-    mean = float(np.mean(values))
-    return student_95(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count) / mean
+class Spread(object):
+    """The spread of values that come one by one: a latency run has thousands, so it is never computed anew."""
+
+    def __init__(self):
+        self.total = 0.0
+        self._count, self._mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, value):
+        self.total += value
+        self._count += 1
+        difference = value - self._mean
+        self._mean += difference / self._count
+        self._squares += difference * (value - self._mean)
+
+    def half_width(self):
+        """Half of the 95 % confidence interval of the mean, relative to the mean."""
+        deviation = math.sqrt(self._squares / (self._count - 1))
+        return student_95(self._count - 1) * deviation / math.sqrt(self._count) / self._mean
 
 
 def student_95(freedom):

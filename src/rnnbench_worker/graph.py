@@ -3,7 +3,7 @@
 import json
 import os
 
-from .loading import load_inputs
+from .loading import load_inputs, told
 
 #: When a framework makes a graph.
 FIRST_CALL = "at the first call"
@@ -54,11 +54,11 @@ def take_graphs(job, framework, channel):
     parameters, batches = load_inputs(job["inputs"])
 
     def make():
-        program = framework.build(job, parameters)
+        program = framework.build(told(job), parameters)
         channel.send("built", seconds=0.0, parameters=int(program.parameter_count()), device=program.device)
         return program, program.feed(program.stage(batches[0]))
 
-    found = framework.graphs(job, make)
+    found = framework.graphs(told(job), make)
     send_as_file(job, channel, "graphs", [graph.fields for graph in found])
 
 

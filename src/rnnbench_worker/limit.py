@@ -5,6 +5,8 @@ The fastest block of each size counts, because other load on the machine does no
 
 import time
 
+from .loading import told
+
 #: Widths of the square matrices. A size is tried only if the one before predicts that it will not take too long.
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 #: Bytes of the array that is copied. Where it fits into a cache, the cache's rate is the machine's.
@@ -18,7 +20,7 @@ FLOAT_BYTES = 4
 
 def measure_limit(job, framework, channel):
     """Sends nothing where the framework's folder offers no `rates`, or none for this job."""
-    rates = framework.rates(job) if hasattr(framework, "rates") else None
+    rates = framework.rates(told(job)) if hasattr(framework, "rates") else None
     if rates is None:
         return
     products, expected = [], 0.0

@@ -8,6 +8,15 @@ import time
 
 import numpy as np
 
+#: When this process began its work, by the clock of all times.
+STARTED = time.perf_counter()
+
+#: What a system is told of its job. Not whether it is verified or timed: both must look the same to it.
+TOLD = (
+    "framework", "system", "granularity", "execution", "workload", "phase", "device", "precision", "threads", "cpus",
+    "flush_denormals", "profile_folder",
+)  # fmt: skip
+
 
 def load_framework(folder, name):
     """Import a framework's folder, wherever it is, as a package whose modules can import each other."""
@@ -18,6 +27,11 @@ def load_framework(folder, name):
     sys.modules[package] = module
     spec.loader.exec_module(module)
     return module
+
+
+def told(job):
+    """The part of the job that a system may see."""
+    return {name: job[name] for name in TOLD}
 
 
 def load_inputs(path):
@@ -38,7 +52,7 @@ def build_program(job, framework, channel):
     """(program, parameters, batches) of the job. Sends `built`, with how long building took."""
     parameters, batches = load_inputs(job["inputs"])
     start = time.perf_counter()
-    program = framework.build(job, parameters)
+    program = framework.build(told(job), parameters)
     channel.send(
         "built",
         seconds=time.perf_counter() - start,

@@ -2,11 +2,12 @@
 
 import ctypes
 import os
-import resource
-import sys
+import time
 
-from .clock import Runner, sample, warm_up
-from .loading import build_program
+from .clock import RESTARTS, Budget, Runner, sample, still_falling, warm_up
+from .full_size import FullSize
+from .loading import STARTED, build_program
+from .memory import peak_host_bytes
 from .protocol import wait_for_turn
 
 #: Constants of NVIDIA's management library.
@@ -23,40 +24,43 @@ _THROTTLE_REASONS = (
 
 def measure(job, framework, channel):
     program, _, batches = build_program(job, framework, channel)
+    repeated, unseen = batches[: job["repeated"]], batches[job["repeated"] :]
     # Several batches in turn: with only one, a cache of the last result or of one address would flatter the program.
-    staged = [program.stage(batch) for batch in batches]
-    runner = Runner(program, job["phase"], staged)
+    runner = Runner(program, job["phase"], [program.stage(batch) for batch in repeated])
+    full_size = FullSize(job, program, runner, channel) if job["check"] else None
     channel.send("first", seconds=runner.block(1))
-    warm_batches, warm_seconds, per_batch = warm_up(runner, job["method"])
-    channel.send("warm", batches=warm_batches, seconds=warm_seconds)
+    earlier = full_size.first_batches() if full_size else ()
+    limit_s = job["method"]["limit_seconds"]
+    warm = warm_up(runner, job["method"], Budget(limit_s - (time.perf_counter() - STARTED)), earlier)
+    channel.send("warm", batches=warm.batches, seconds=warm.seconds)
     if wait_for_turn():
         # Only now is the machine quiet, and the device may have cooled down during the wait.
-        _, _, per_batch = warm_up(runner, job["method"], again=True)
-    before = gpu_state() if job["device"] == "cuda" else None
-    runner.by_device = 0.0
-    channel.send("sampling")
-    samples = sample(runner, job["method"], per_batch)
-    channel.send(
-        "samples",
-        samples=[[size, seconds] for size, seconds in samples],
-        device_seconds=runner.by_device,
-        gpu_before=before,
-        gpu_after=gpu_state() if job["device"] == "cuda" else None,
-    )
+        warm = warm_up(runner, job["method"], Budget(limit_s / 2), again=True)
+    take_samples(job, runner, channel, warm)
+    if full_size:
+        full_size.unseen_batches(unseen)
     channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes())
 
 
-def peak_host_bytes():
-    """Peak resident set size. /proc counts from exec on; getrusage would include the driver's own size."""
-    try:
-        with open("/proc/self/status") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except (IOError, OSError):
-        pass
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def take_samples(job, runner, channel, warm):
+    """Sample; again, if the first samples show that the program was still getting faster: they were its warm-up."""
+    cuda, adaptive = job["device"] == "cuda", warm.steady is not None
+    for _ in range(RESTARTS + 1):
+        before = gpu_state() if cuda else None
+        runner.by_device = 0.0
+        channel.send("sampling")
+        samples = sample(runner, job["method"], warm.per_batch)
+        falling = adaptive and still_falling(samples)
+        if not falling:
+            break
+    channel.send(
+        "samples",
+        samples=[[size, seconds] for size, seconds in samples],
+        steady=warm.steady and not falling if adaptive else None,
+        device_seconds=runner.by_device,
+        gpu_before=before,
+        gpu_after=gpu_state() if cuda else None,
+    )
 
 
 def gpu_state(library=None):

@@ -6,7 +6,7 @@ The same program is first timed briefly without the profiler, because a profiler
 import time
 
 from .clock import Runner
-from .loading import build_program
+from .loading import build_program, told
 from .timeline import by_name, leaves, union_seconds
 
 WARM_BATCHES = 4  # TorchScript, for example, still compiles in its second and third call
@@ -17,7 +17,7 @@ UNPROFILED_BLOCKS = 10
 
 def profile(job, framework, channel):
     """Sends `profiled`, or `unprofiled` with the reason why there is no profiler."""
-    watch = framework.profiler(job) if hasattr(framework, "profiler") else "its folder offers no profiler"
+    watch = framework.profiler(told(job)) if hasattr(framework, "profiler") else "its folder offers no profiler"
     if not callable(watch):
         channel.send("unprofiled", reason=watch)
         return

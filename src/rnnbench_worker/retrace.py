@@ -11,7 +11,7 @@ import numpy as np
 
 from .canonical import with_lengths
 from .clock import Runner
-from .loading import build_program, load_inputs
+from .loading import build_program, load_inputs, told
 
 WARM_CALLS = 3  # at each shape: TorchScript, for example, may still compile in its second and third call
 WARM_SECONDS = 8.0  # no further warm call at a shape after so long
@@ -42,7 +42,7 @@ def reshape(job, framework, program, parameters, variant):
     if not reason:
         return {"outcome": "kept" if built else "uncounted", "calls": calls, "built": built}
     start = time.perf_counter()
-    fresh = framework.build(other, parameters)
+    fresh = framework.build(told(other), parameters)
     build_s = time.perf_counter() - start
     calls = time_calls(Runner(fresh, job["phase"], [fresh.stage(batch)]))
     return {"outcome": "anew", "calls": calls, "built": [], "build_s": build_s, "reason": reason}
@@ -74,7 +74,7 @@ def difference_from_fresh_program(other, framework, program, parameters, batch):
     """How the program's result for this batch differs from that of one built for its shape; empty if it does not."""
     training = other["phase"] == "train"
     # Training has changed the parameters: the new program starts from those that the old one has now.
-    fresh = framework.build(other, program.parameters() if training else parameters)
+    fresh = framework.build(told(other), program.parameters() if training else parameters)
     found, wanted = [compute_result(one, other["phase"], batch) for one in (program, fresh)]
     if found.shape != wanted.shape:
         return "its result has the shape {} instead of {}".format(list(found.shape), list(wanted.shape))

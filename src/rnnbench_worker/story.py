@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 from .graph import send_as_file
-from .loading import load_inputs
+from .loading import load_inputs, told
 
 #: An assignment of the slides, but not one that calls another part of the step.
 ASSIGNMENT = re.compile(r"\s*((?:h2h|i2h|next_h|loss) = (?!self\.).*)")
@@ -20,7 +20,7 @@ BEFORE, BACKWARD = 0, 6
 
 def tell_story(job, framework, channel):
     parameters, batches = load_inputs(job["inputs"])
-    send_as_file(job, channel, "story", framework.story(job, parameters, batches[0]).fields)
+    send_as_file(job, channel, "story", framework.story(told(job), parameters, batches[0]).fields)
 
 
 class Story(object):

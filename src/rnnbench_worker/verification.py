@@ -8,19 +8,19 @@ import os
 
 import numpy as np
 
-from .loading import load_inputs
+from .loading import load_inputs, told
 
 
 def verify(job, framework, channel):
     parameters, batches = load_inputs(job["inputs"])
     for phase in job["phases"]:
-        program = framework.build(dict(job, phase=phase), parameters)
+        program = framework.build(told(dict(job, phase=phase)), parameters)
         channel.send("built", seconds=0.0, parameters=int(program.parameter_count()), device=program.device)
         compute = forward_arrays if phase == "forward" else train_arrays
         arrays = compute(program, [program.stage(batch) for batch in batches])
         path = os.path.join(job["arrays"], phase + ".npz")
         np.savez(path, **{key: np.asarray(value) for key, value in arrays.items()})
-        channel.send("arrays", phase=phase, path=path)
+        channel.send("arrays", name=phase, path=path)
 
 
 def forward_arrays(program, staged):

@@ -6,7 +6,6 @@ import msgspec
 
 from rnnbench.domain.profile import Operator, Reshape
 from rnnbench.domain.result import GpuState, Sample, Timed
-from rnnbench.domain.workload import Phase
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -32,15 +31,18 @@ class First(msgspec.Struct, tag_field="event", tag="first"):
 class Warm(msgspec.Struct, tag_field="event", tag="warm"):
     batches: int
     seconds: Seconds
-    steady: bool | None = None  # whether the time per batch had stopped falling; None: not judged
 
 
 class Sampling(msgspec.Struct, tag_field="event", tag="sampling"):
-    """The first sample begins now. From here to `samples` the driver's own clock checks the worker's."""
+    """The first sample begins now. From here to `samples` the driver's own clock checks the worker's.
+
+    It is sent again where the first samples were still warm-up.
+    """
 
 
 class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     samples: Annotated[tuple[Sample, ...], msgspec.Meta(min_length=1)]
+    steady: bool | None = None  # whether the time per batch had stopped falling; None: not judged
     device_seconds: Seconds | None = None
     gpu_before: GpuState | None = None
     gpu_after: GpuState | None = None
@@ -64,8 +66,16 @@ class Rates(msgspec.Struct, tag_field="event", tag="rates"):
             raise ValueError("a rate without an amount, or without a positive time")
 
 
+class Unseen(msgspec.Struct, tag_field="event", tag="unseen"):
+    """Batches that the program had never seen, run after the samples."""
+
+    seconds: Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1)]
+    left_over_s: Seconds  # how long it took to read the result of the last sampled batch
+    read_s: Seconds  # the same for the first unseen batch, which nothing can be waiting behind
+
+
 class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
-    phase: Phase
+    name: str  # what they are: a phase, or "first" and "unseen" at full size
     path: str
 
 
@@ -104,8 +114,8 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 
 Event = (
-    Hello | Built | First | Warm | Sampling | Samples | Memory | Rates | Arrays | Delivered | Reshaped | Profiled
-    | Unprofiled | Done | Failed
+    Hello | Built | First | Warm | Sampling | Samples | Unseen | Memory | Rates | Arrays | Delivered | Reshaped
+    | Profiled | Unprofiled | Done | Failed
 )  # fmt: skip
 
 #: What a worker does after it has sent an event; None: before the first.
@@ -116,10 +126,11 @@ STAGES: dict[type[Event] | None, str] = {
     First: "warm-up",
     Warm: "waiting",
     Sampling: "sampling",
-    Samples: "memory",
+    Samples: "checking",
+    Unseen: "memory",
     Memory: "end",
     Rates: "end",
-    Arrays: "next phase",
+    Arrays: "after checking",
     Reshaped: "another shape",
     Delivered: "end",
     Profiled: "end",

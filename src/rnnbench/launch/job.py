@@ -1,7 +1,7 @@
 """What a worker is given: a case with everything it refers to, the job as JSON fields, and the file of its inputs."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,10 @@ from rnnbench.domain.run import Environment
 from rnnbench.domain.system import Manifest, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.manifests import manifests
-from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.reference.inputs import Batch, few_sequences, make_batches, make_parameters, write_inputs
+
+REPEATED_BATCHES = 4  # distinct batches that are timed, fed in turn
+UNSEEN_BATCHES = 2  # further ones that only follow the samples; each repeats a few sequences
 
 
 class ResolvedCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +50,9 @@ def make_job(
     phases: tuple[Phase, ...] = (),
     arrays: str = "",
     variants: Sequence[dict[str, object]] = (),
+    check: dict[str, object] | None = None,
 ) -> dict[str, object]:
+    """`check`: what the timed program delivers of its results at full size; None: nothing."""
     case, system, manifest = resolved.case, resolved.system, resolved.manifest
     return {
         "mode": mode,
@@ -71,9 +76,13 @@ def make_job(
             "warm_seconds": method.warm_seconds,
             "sample_seconds": method.sample_seconds,
             "precision_target": method.precision_target,
+            "limit_seconds": method.limit_seconds,
         },
         "inputs": inputs,
+        "repeated": REPEATED_BATCHES,
+        "check": check,
         "arrays": arrays,
+        "profile_folder": arrays if mode == "profile" else "",
         "variants": variants,
     }
 
@@ -88,15 +97,26 @@ def workload_fields(workload: Workload) -> dict[str, object]:
     }
 
 
-def write_workload_inputs(
-    workload: Workload, seed: int, folder: Path, batches: int, *, data: Path | None = None
-) -> Path:
-    """Write a workload's parameters and that many distinct batches, unless the file exists already.
+def timed_batches(workload: Workload, seed: int, data: Path | None = None) -> list[Batch]:
+    """All batches of a timed launch: those that are repeated, then those that are never seen before."""
+    batches = make_batches(workload, REPEATED_BATCHES + UNSEEN_BATCHES, seed, data)
+    return batches[:REPEATED_BATCHES] + [few_sequences(batch).batch for batch in batches[REPEATED_BATCHES:]]
 
-    The file's name is a hash of all fields of the workload, so that different workloads of one name share no file.
-    """
+
+def write_timed_inputs(workload: Workload, seed: int, folder: Path, *, data: Path | None = None) -> Path:
+    """Write the parameters and batches of timed launches, unless the file exists already."""
+    return _write_once(workload, folder, "timed", seed, lambda: timed_batches(workload, seed, data))
+
+
+def write_workload_inputs(workload: Workload, seed: int, folder: Path, batches: int) -> Path:
+    """Write a workload's parameters and that many distinct batches, unless the file exists already."""
+    return _write_once(workload, folder, str(batches), seed, lambda: make_batches(workload, batches, seed))
+
+
+def _write_once(workload: Workload, folder: Path, what: str, seed: int, make: Callable[[], list[Batch]]) -> Path:
+    """The file is named by a hash of all fields of the workload: different workloads of one name share no file."""
     digest = hashlib.sha256(msgspec.json.encode(workload)).hexdigest()[:16]
-    path = folder / f"{digest}-{batches}.npz"
+    path = folder / f"{digest}-{what}.npz"
     if not path.exists():
-        write_inputs(path, make_parameters(workload, seed), make_batches(workload, batches, seed, data))
+        write_inputs(path, make_parameters(workload, seed), make())
     return path

@@ -1,24 +1,37 @@
 """Single launches and the records made of them: timing a case, measuring the machine's limit, a trial start."""
 
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.result import Launch, Limit, Outcome, Record, is_noisy, speed_changed
+from rnnbench.domain.result import Figure, Launch, Limit, Outcome, Record, is_noisy, speed_changed
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import PRECISIONS
-from rnnbench.launch.events import STAGES, Built, Event, First, Hello, Memory, Rates, Samples, Warm
+from rnnbench.domain.workload import parameter_count
+from rnnbench.launch.arrays import DamagedArrays
+from rnnbench.launch.events import STAGES, Arrays, Built, Event, First, Hello, Memory, Rates, Samples, Warm
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.listener import Listener
+from rnnbench.launch.plausible import implausible
 from rnnbench.launch.worker import WorkerResult, run_worker
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
+
+
+class Check(Protocol):
+    """A judge of what a timed program delivers."""
+
+    request: dict[str, object]  # what the program is to deliver
+
+    def judge(self, delivered: Mapping[str, str], folder: Path) -> tuple[tuple[Figure, ...], str]:
+        """The figures, and in words what was checked. Raises DamagedArrays if a file cannot be read."""
 
 
 def launch_case(
@@ -29,36 +42,68 @@ def launch_case(
     attempt: int,
     listener: Listener,
     machine: ExclusiveMachine,
+    check: Check | None = None,
 ) -> tuple[Launch, str]:
-    """Time one case once, with a probe of the machine before and after. Returns the record and the worker's output."""
+    """Time one case once, with a probe of the machine before and after. Returns the record and the worker's output.
+
+    `check` judges what the timed program computed at full size; None: nothing is asked for.
+    """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
-    job = make_job("measure", resolved, method, str(inputs))
+    turn = machine.next()
 
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
-    turn = machine.next()
-    result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn)
-    outcome, reason = outcome_of(case, method.threads, result)
-    if outcome == "ok" and not any(isinstance(event, Samples) for event in result.events):
-        outcome, reason = "failed", "it said it was done, but sent no samples"
-    launch = Launch(
-        case=case,
-        round=round_number,
-        attempt=attempt,
-        started=started,
-        outcome=outcome,
-        reason=reason,
-        stage=result.stage,
-        concurrent_workers=machine.ahead - 1,
-        probe_before_s=turn.probe_before_s,
-        probe_after_s=turn.probe_after_s,
-        traceback=result.traceback,
-        log_tail="" if outcome == "ok" else result.log.tail(),
-    )
-    launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
+    with tempfile.TemporaryDirectory(prefix="rnnbench-arrays-") as folder:
+        request = check.request if check else None
+        job = make_job("measure", resolved, method, str(inputs), arrays=folder, check=request)
+        result = run_worker(
+            resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn
+        )
+        outcome, reason = outcome_of(case, method.threads, result)
+        if outcome == "ok":
+            reason = _disbelief(result, parameter_count(resolved.workload, resolved.system.biases))
+            outcome = "failed" if reason else "ok"
+        launch = Launch(
+            case=case,
+            round=round_number,
+            attempt=attempt,
+            started=started,
+            outcome=outcome,
+            reason=reason,
+            stage=result.stage,
+            concurrent_workers=machine.ahead - 1,
+            probe_before_s=turn.probe_before_s,
+            probe_after_s=turn.probe_after_s,
+            traceback=result.traceback,
+            log_tail="" if outcome == "ok" else result.log.tail(),
+        )
+        launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
+        if check is not None and outcome == "ok":
+            listener.stage(case, "comparing")
+            with machine.lock:  # it takes all processors: nothing may be timed meanwhile
+                launch = _checked(launch, check, result, Path(folder))
     return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), result.log.text()
+
+
+def _checked(launch: Launch, check: Check, result: WorkerResult, folder: Path) -> Launch:
+    delivered = {event.name: event.path for event in result.events if isinstance(event, Arrays)}
+    try:
+        figures, words = check.judge(delivered, folder)
+    except DamagedArrays as error:
+        return msgspec.structs.replace(launch, outcome="failed", reason=f"its arrays cannot be read: {error}")
+    return msgspec.structs.replace(launch, checks=figures, checked=words)
+
+
+def _disbelief(result: WorkerResult, parameters: int) -> str:
+    """Why a worker that ended well is not believed; empty if it is."""
+    if not any(isinstance(event, Samples) for event in result.events):
+        return "it said it was done, but sent no samples"
+    for event in result.events:
+        if isinstance(event, Built) and event.parameters != parameters:
+            return f"it has {event.parameters:,} parameters, and the workload has {parameters:,}"
+    return implausible(result.events, result.arrivals)
 
 
 def outcome_of(case: Case, threads: int, result: WorkerResult) -> tuple[Outcome, str]:
@@ -93,7 +138,7 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
         elif isinstance(event, Warm):
             fields |= {"warm_batches": event.batches, "warm_seconds": event.seconds}
         elif isinstance(event, Samples):
-            fields |= {"samples": event.samples, "device_seconds": event.device_seconds}
+            fields |= {"samples": event.samples, "steady": event.steady, "device_seconds": event.device_seconds}
             fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}

@@ -63,6 +63,7 @@ class WorkerResult(msgspec.Struct, kw_only=True):
     seconds: float
     log: BoundedLog
     traceback: str = ""
+    arrivals: list[float] = []  # of the events, by the driver's clock
 
 
 def run_worker(
@@ -176,6 +177,7 @@ class _Conversation:
         self._partial_line = b""
         self._lines = 0
         self._events: list[Event] = []
+        self._arrivals: list[float] = []
         self._log = BoundedLog()
         self._timed_out = False
         self._protocol_error = ""
@@ -236,6 +238,7 @@ class _Conversation:
                 return False
             event = self._without_suspension(event)
             self._events.append(event)
+            self._arrivals.append(time.monotonic())
             self._on_event(event)
             if isinstance(event, Warm) and self._turn is not None:
                 self._turn.warm()
@@ -289,6 +292,7 @@ class _Conversation:
             seconds=self._active_seconds(),
             log=self._log,
             traceback=failure.traceback if failure else "",
+            arrivals=self._arrivals,
         )
 
 

@@ -55,7 +55,7 @@ def train(workload: Workload, parameters: Parameters, batches: Sequence[Batch], 
     Some frameworks have `biases=2` bias vectors per recurrent layer and use only their sum. Both get the
     same gradient and the same update, so their sum, which is the bias here, moves twice as far.
     """
-    adam = Adam(parameters, {name: float(biases) for name in parameters if _is_recurrent_bias(name)})
+    adam = Adam(parameters, {name: float(biases) for name in parameters if is_recurrent_bias(name)})
     losses: list[float] = []
     first: dict[str, Floats] = {}
     for batch in batches:
@@ -66,5 +66,5 @@ def train(workload: Workload, parameters: Parameters, batches: Sequence[Batch], 
     return Training(losses, first, adam.parameters)
 
 
-def _is_recurrent_bias(name: str) -> bool:
+def is_recurrent_bias(name: str) -> bool:
     return name.startswith("layer") and name.endswith(".b")

@@ -102,7 +102,7 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
         job = make_job("verify", resolved, method, str(inputs), phases=phases, arrays=folder)
         result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)
         hello = next((event for event in result.events if isinstance(event, Hello)), None)
-        delivered = {event.phase: event.path for event in result.events if isinstance(event, Arrays)}
+        delivered = {event.name: event.path for event in result.events if isinstance(event, Arrays)}
         for case in proof.cases:
             verification = Verification(
                 case=case,

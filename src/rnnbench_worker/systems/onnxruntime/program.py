@@ -27,9 +27,9 @@ def open_session(model, job):
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     if job["flush_denormals"]:
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
-    if job["mode"] == "profile":
+    if job["profile_folder"]:
         options.enable_profiling = True
-        options.profile_file_prefix = os.path.join(job["arrays"], "session")
+        options.profile_file_prefix = os.path.join(job["profile_folder"], "session")
     provider = PROVIDERS[job["device"]]
     # TF32 is on by default, so that fp32 would not be fp32.
     choices = {"use_tf32": str(int(job["precision"] == "tf32"))} if job["device"] == "cuda" else {}

@@ -35,7 +35,7 @@ def compile_model(model, job):
             "INFERENCE_PRECISION_HINT": precision,  # OpenVINO's default is bf16 wherever a CPU has it
             "ENABLE_CPU_PINNING": False,  # the process is pinned as a whole
             "CPU_DENORMALS_OPTIMIZATION": job["flush_denormals"],
-            "PERF_COUNT": job["mode"] == "profile",
+            "PERF_COUNT": bool(job["profile_folder"]),
         },
     )
     found = compiled.get_property("INFERENCE_PRECISION_HINT")

@@ -1,0 +1,174 @@
+"""What a timed program must compute at full size, by the float64 reference. Computed once and kept in the cache.
+
+Three updates of the largest workload take minutes, so the number of updates depends on how long one takes here: three,
+or one, or only the first loss.
+"""
+
+import hashlib
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rnnbench.domain.workload import Phase, Workload, flops
+from rnnbench.files import cache_folder, write_atomically
+from rnnbench.launch.arrays import DamagedArrays, read_arrays
+from rnnbench.launch.job import REPEATED_BATCHES, UNSEEN_BATCHES
+from rnnbench.manifests import source_hash
+from rnnbench.reference.inputs import Batch, few_sequences, make_batches, make_parameters
+from rnnbench.reference.losses import equal_shares, evaluate_loss
+from rnnbench.reference.network import logits, sequences_at_once
+from rnnbench.reference.training import train
+
+UPDATES = 3
+SECONDS = 120.0  # that the reference of one workload may take
+SEQUENCES = 8  # of a batch, whose logits are compared: all logits of a language model are 256 MB
+
+Note = Callable[[str], None]
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """The reference's results for one workload, phase and number of biases."""
+
+    workload: Workload
+    phase: Phase
+    biases: int
+    updates: int = 0  # of the first batches, in training
+    losses: tuple[float, ...] = ()  # of the first batches; one without updates is of the first batch alone
+    moved: dict[str, NDArray[np.float32]] = {}  # how far these updates move each parameter
+    first_logits: NDArray[np.float32] = np.zeros(0, np.float32)  # forward: of chosen sequences of the first batch
+    unseen_logits: tuple[NDArray[np.float32], ...] = ()  # forward: of the same sequences of the unseen batches
+    first: Batch = {}  # the chosen sequences of the first batch
+    unseen: tuple[Batch, ...] = ()  # the unseen batches as they were before most sequences were replaced
+
+
+def chosen_sequences(workload: Workload) -> list[int]:
+    """Spread over the batch, with its first and its last sequence."""
+    return sorted({round(k) for k in np.linspace(0, workload.batch - 1, min(SEQUENCES, workload.batch))})
+
+
+def expect(workload: Workload, phase: Phase, biases: int, seed: int, data: Path | None, note: Note) -> Expected:
+    """From the cache, or computed now. `note` is told what takes long."""
+    batches = make_batches(workload, REPEATED_BATCHES + UNSEEN_BATCHES, seed, data)
+    chosen = {name: values[chosen_sequences(workload)] for name, values in batches[0].items()}
+    biases = biases if phase == "train" else 1
+    blank = Expected(
+        workload=workload, phase=phase, biases=biases, first=chosen, unseen=tuple(batches[REPEATED_BATCHES:])
+    )
+    path = _cache_path(blank, seed, batches)
+    kept = _load(path, blank)
+    if kept is not None:
+        return kept
+    parameters = make_parameters(workload, seed)
+    if phase == "forward":
+        made = _expect_forward(blank, parameters)
+    else:
+        made = _expect_training(blank, parameters, batches[:UPDATES], note)
+    _store(path, made)
+    return made
+
+
+def _expect_forward(blank: Expected, parameters: dict[str, NDArray[np.float32]]) -> Expected:
+    workload = blank.workload
+    chosen = chosen_sequences(workload)
+    first = logits(workload, parameters, blank.first)
+    unseen = []
+    for one in blank.unseen:
+        few = few_sequences(one)
+        unseen.append(logits(workload, parameters, few.distinct)[few.chosen[chosen]].astype(np.float32))
+    return msgspec.structs.replace(blank, first_logits=first.astype(np.float32), unseen_logits=tuple(unseen))
+
+
+def _expect_training(
+    blank: Expected, parameters: dict[str, NDArray[np.float32]], batches: list[Batch], note: Note
+) -> Expected:
+    workload = blank.workload
+    rate = _products_per_second()
+    seconds = flops(workload, "train") / rate
+    if seconds > SECONDS:
+        if flops(workload, "forward") / rate > SECONDS:
+            return blank
+        return msgspec.structs.replace(blank, losses=(_loss_in_parts(workload, parameters, batches[0]),))
+    if seconds > 2:
+        note(f"computing what {workload.name} must give at full size, once: up to {UPDATES * seconds:.0f} s")
+    start = time.monotonic()
+    found = train(workload, parameters, batches[:1], blank.biases)
+    if UPDATES * (time.monotonic() - start) <= SECONDS:
+        found = train(workload, parameters, batches, blank.biases)
+    return msgspec.structs.replace(
+        blank,
+        updates=len(found.losses),
+        losses=tuple(found.losses),
+        moved={name: (after - parameters[name]).astype(np.float32) for name, after in found.parameters.items()},
+    )
+
+
+def _products_per_second() -> float:
+    """Floating-point operations per second that the reference reaches here: half of what large products do."""
+    matrix = np.ones((512, 512))
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - start)
+    return len(matrix) ** 3 / best
+
+
+def _loss_in_parts(workload: Workload, parameters: dict[str, NDArray[np.float32]], batch: Batch) -> float:
+    shares, size, total = equal_shares(workload.batch), sequences_at_once(workload), 0.0
+    for start in range(0, workload.batch, size):
+        part = {name: values[start : start + size] for name, values in batch.items()}
+        total += evaluate_loss(workload, logits(workload, parameters, part), part, shares[start : start + size])[0]
+    return total
+
+
+# --- the cache ----------------------------------------------------------------------------------------
+
+
+def _cache_path(blank: Expected, seed: int, batches: list[Batch]) -> Path:
+    """Named by all that the results depend on: the workload with all its fields, the data, and the reference."""
+    driver = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256(msgspec.json.encode([blank.workload, blank.phase, blank.biases, seed]))
+    digest.update(source_hash(driver / "reference", driver / "verify").encode())
+    for batch in batches:
+        for values in batch.values():
+            digest.update(np.ascontiguousarray(values).data)
+    return cache_folder() / "expected" / f"{digest.hexdigest()[:32]}.npz"
+
+
+_LARGEST_FILE = 4 << 30
+
+
+def _load(path: Path, blank: Expected) -> Expected | None:
+    if not path.exists():
+        return None
+    try:
+        arrays = read_arrays(path, path.parent, expected_bytes=_LARGEST_FILE)
+    except DamagedArrays:
+        return None
+    return msgspec.structs.replace(
+        blank,
+        updates=int(arrays["updates"]),
+        losses=tuple(float(value) for value in arrays["losses"]),
+        moved={name.removeprefix("moved/"): array for name, array in arrays.items() if name.startswith("moved/")},
+        first_logits=arrays["first"],
+        unseen_logits=tuple(arrays[f"unseen/{k}"] for k in range(int(arrays["unseen"]))),
+    )
+
+
+def _store(path: Path, expected: Expected) -> None:
+    arrays: dict[str, NDArray[np.generic]] = {
+        "updates": np.array(expected.updates),
+        "losses": np.array(expected.losses, dtype=np.float64),
+        **{f"moved/{name}": array for name, array in expected.moved.items()},
+        "first": expected.first_logits,
+        "unseen": np.array(len(expected.unseen_logits)),
+        **{f"unseen/{k}": array for k, array in enumerate(expected.unseen_logits)},
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())
