@@ -9,8 +9,9 @@ from made_up import make_case, make_resolved_case
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import GpuState, Sample
+from rnnbench.domain.workload import parameter_count
 from rnnbench.launch import exclusive, launcher
-from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Warm
+from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Sampling, Unseen, Warm
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.launcher import launch_case
 from rnnbench.launch.listener import Listener
@@ -21,33 +22,37 @@ from rnnbench.verify.verifier import run_proof
 
 CASE = make_case(phase="forward")
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
-BUILT = Built(seconds=0.25, parameters=7, device="cpu")
-SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)))
-ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), SAMPLES, Memory(1000, None), Done()]
+RESOLVED = make_resolved_case(CASE)
+PARAMETERS = parameter_count(RESOLVED.workload, RESOLVED.system.biases)
+BUILT = Built(seconds=0.25, parameters=PARAMETERS, device="cpu")
+SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)), steady=True)
+ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), Sampling(), SAMPLES, Memory(1000, None), Done()]
 
 
-def finished(*events):
-    return WorkerResult(events=list(events), outcome="ok", reason="", stage="", seconds=1.0, log=BoundedLog())
+def finished(*events, passed=1.1):
+    """A worker that ended well; so many seconds passed by the driver's clock while it took samples."""
+    arrivals = [100.0 + (passed if Sampling() in events[:place] else 0.0) for place in range(len(events))]
+    return WorkerResult(
+        events=list(events), outcome="ok", reason="", stage="", seconds=1.0, log=BoundedLog(), arrivals=arrivals
+    )
 
 
 @pytest.fixture
 def launch(monkeypatch):
     """A launch by a worker that sends these events, between two probes of the machine."""
 
-    def run(*events, probes=(1.0, 1.0), listener=None):
+    def run(*events, probes=(1.0, 1.0), listener=None, passed=1.1):
         times = iter(probes)
 
         def run_worker(environment, job, variables, limit, on_event, turn):
             with turn:
                 for event in events:
                     on_event(event)
-                return finished(*events)
+                return finished(*events, passed=passed)
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
         monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
-        return launch_case(
-            make_resolved_case(CASE), Method(), Path("inputs.npz"), 2, 1, listener or Listener(), ExclusiveMachine()
-        )[0]
+        return launch_case(RESOLVED, Method(), Path("inputs.npz"), 2, 1, listener or Listener(), ExclusiveMachine())[0]
 
     return run
 
@@ -59,7 +64,7 @@ def test_a_launch_holds_everything_the_worker_said(launch):
     assert (made.warm_batches, made.warm_seconds) == (20, 3.0)
     assert (made.batches, made.seconds) == (10, 1.1)
     assert (made.peak_host_bytes, made.peak_device_bytes) == (1000, None)
-    assert (made.parameter_count, made.threads, made.versions) == (7, 1, {"toy": "1.0"})
+    assert (made.parameter_count, made.threads, made.versions) == (PARAMETERS, 1, {"toy": "1.0"})
     assert made.device_name == "a processor"
 
 
@@ -78,7 +83,7 @@ def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy)
     samples = Samples(
         (Sample(5, 0.5),), device_seconds=0.49, gpu_before=GpuState(sm_mhz=1980), gpu_after=GpuState(sm_mhz=after)
     )
-    made = launch(HELLO, BUILT, First(2.0), Warm(20, 3.0), samples, Memory(1000, None), Done())
+    made = launch(*ALL[:4], Sampling(), samples, Memory(1000, None), Done(), passed=0.5)
     assert made.noisy is noisy
     assert made.device_seconds == 0.49
     assert made.gpu_before.sm_mhz == 1980
@@ -94,7 +99,39 @@ def test_a_listener_is_told_each_stage(launch):
 
     listener = StageListener()
     launch(*ALL, listener=listener)
-    assert listener.stages == ["build", "first call", "warm-up", "waiting", "sampling", "memory", "end", "end"]
+    assert listener.stages == ["build", "first call", "warm-up", "waiting", "sampling", "checking", "end", "end"]
+
+
+@pytest.mark.parametrize("passed", [0.9, 1.3, 60.0])
+def test_samples_that_the_drivers_own_clock_contradicts_are_not_believed(launch, passed):
+    made = launch(*ALL, passed=passed)
+    assert made.outcome == "failed"
+    assert made.reason == f"its samples add up to 1.1 s, but {passed:.3g} s passed while it took them"
+
+
+@pytest.mark.parametrize("passed", [1.06, 1.1, 1.17])
+def test_a_driver_that_was_woken_late_is_no_reason_to_disbelieve(launch, passed):
+    assert launch(*ALL, passed=passed).outcome == "ok"
+
+
+def test_another_number_of_parameters_is_a_failure(launch):
+    made = launch(HELLO, Built(seconds=0.25, parameters=PARAMETERS - 1, device="cpu"), *ALL[2:])
+    assert made.reason == f"it has {PARAMETERS - 1:,} parameters, and the workload has {PARAMETERS:,}"
+
+
+@pytest.mark.parametrize(
+    ("unseen", "reason"),
+    [
+        (Unseen((0.1, 0.5), left_over_s=0.01, read_s=0.01), ""),
+        (Unseen((0.5, 0.26), left_over_s=0.01, read_s=0.01), "a batch that it had never seen took 0.26 s"),
+        (Unseen((0.1, 0.1), left_over_s=0.2, read_s=0.01), "work was left over when its clock stopped"),
+        (Unseen((0.1, 0.1), left_over_s=0.2, read_s=0.05), ""),
+    ],
+)
+def test_unseen_batches_and_the_last_result_take_no_longer_than_the_samples_say(launch, unseen, reason):
+    made = launch(*ALL[:6], unseen, *ALL[6:])
+    assert made.reason.startswith(reason)
+    assert made.outcome == ("failed" if reason else "ok")
 
 
 def test_done_without_samples_is_a_failure(launch):

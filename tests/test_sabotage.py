@@ -52,7 +52,7 @@ def test_a_skipped_update_is_seen_even_at_the_tolerance_of_bf16(sabotage):
     found = {one.case.phase: one for one in rnnbench.verify_plan(plan).verifications}
     assert found["forward"].verdict == "verified"
     assert found["train"].verdict == "wrong"
-    assert found["train"].reason.startswith("movement of")
+    assert found["train"].reason.startswith("updates of")
 
 
 def test_a_network_that_ignores_lengths_is_found_wrong(sabotage):

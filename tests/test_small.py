@@ -15,7 +15,7 @@ def test_structure_stays_and_the_work_becomes_tiny(name):
     workload = CATALOG[name]
     small = small_version(workload)
     assert all(getattr(small, field) == getattr(workload, field) for field in STRUCTURE)
-    assert small.layers == min(workload.layers, 2)
+    assert small.layers == min(workload.layers, 3)
     assert flops(small, "train") < 1e7
     assert small.id == name
 
@@ -25,8 +25,8 @@ def test_workloads_of_one_structure_share_their_small_version():
 
 
 def test_another_structure_has_another_name():
-    deeper = small_version(parse_workload("ce-short[layers=2]"))
-    assert deeper.layers == 2
+    deeper = small_version(parse_workload("ce-short[layers=3]"))
+    assert deeper.layers == 3
     assert deeper.name != small_version(CATALOG["ce-short"]).name
     assert small_version(parse_workload("ce-short[layers=9]")) == deeper
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rnnbench_worker import clock
-from rnnbench_worker.clock import Runner, block_size, half_width, sample, student_95, warm_up
+from rnnbench_worker.clock import Budget, Runner, Spread, block_size, sample, still_falling, student_95, warm_up
 from rnnbench_worker.program import Program
 
 ADAPTIVE = {
@@ -142,48 +142,92 @@ def test_a_block_is_as_many_batches_as_fill_a_tenth_of_a_second():
     assert block_size(0.0) > 1000  # a clock that stood still
 
 
+def test_a_block_of_other_batches_leaves_the_runners_own_where_they_were(world):
+    runner = world.runner(batches=2)
+    runner.block(1)
+    runner.block(1, ["another"])
+    runner.block(1)
+    assert [about for what, about in world.notes if what == "feed"] == ["batch 0", "another", "batch 1"]
+    assert (runner.batches, runner.handle) == (3, "train of feed of batch 1")
+
+
 # --- warm-up --------------------------------------------------------------------------------------------
+
+
+def warmed(world, limit=600.0, earlier=(), again=False, **method):
+    return warm_up(world.runner(), {**ADAPTIVE, **method}, Budget(limit), earlier, again)
 
 
 def test_a_steady_program_is_warm_after_three_blocks_and_not_before(world):
     world.costs["train"] = 1.0
-    batches, seconds, per_batch = warm_up(world.runner(), ADAPTIVE)
-    assert (batches, seconds, per_batch) == (3, 3.0, 1.0)
+    warm = warmed(world)
+    assert (warm.batches, warm.seconds, warm.per_batch, warm.steady) == (3, 3.0, 1.0, True)
     assert world.count("sync") == 3
 
 
-def test_three_blocks_even_when_the_first_took_all_the_time_there_is(world):
-    world.costs["train"] = 100.0
-    assert warm_up(world.runner(), ADAPTIVE)[0] == 3
+def test_batches_after_the_first_call_count_and_are_not_run_again(world):
+    world.costs["train"] = 1.0
+    warm = warmed(world, earlier=[1.0, 1.0])
+    assert (warm.batches, warm.seconds, world.count("train")) == (3, 3.0, 1)
+
+
+def test_a_slow_program_is_warmed_up_beyond_the_efforts_time_until_it_is_steady(world):
+    """TorchScript compiles in its second to fourth call: with three batches its compiling was published as its time."""
+    world.costs["train"] = 1.0
+    world.slowness = lambda calls: [5.31, 1.8, 0.684, 1.1, 0.58][calls] if calls < 5 else 0.57
+    warm = warmed(world, warm_seconds=1.0)
+    assert (warm.batches, warm.per_batch, warm.steady) == (7, pytest.approx(0.57), True)
+
+
+def test_small_gains_add_up(world):
+    world.costs["train"] = 1.0
+    world.slowness = lambda calls: max(0.5, 1.0 - 0.03 * calls)  # never 5 % at once
+    warm = warmed(world)
+    assert warm.per_batch < 0.55
+
+
+def test_noise_is_not_taken_for_getting_faster(world):
+    world.costs["train"] = 1.0
+    world.slowness = lambda calls: 1.0 + 0.3 * (calls % 2)
+    assert warmed(world).batches <= 5
+
+
+def test_a_program_that_keeps_getting_faster_is_not_steady_when_its_time_is_up(world):
+    world.costs["train"] = 1.0
+    world.slowness = lambda calls: 0.93**calls
+    warm = warmed(world, limit=12.0)
+    assert warm.steady is False
+    assert warm.batches > 5
+    # What is still to come fits into the limit.
+    assert warm.seconds + clock.BATCHES_TO_COME * warm.per_batch <= 12.0
 
 
 def test_a_slow_program_that_was_warm_before_is_warm_again_after_one_batch(world):
     world.costs["train"] = 100.0
-    assert warm_up(world.runner(), ADAPTIVE, again=True)[0] == 1
+    assert warmed(world, again=True).batches == 1
     world.costs["train"] = 1.0
-    assert warm_up(world.runner(), ADAPTIVE, again=True)[0] == 3
-
-
-def test_warm_up_goes_on_until_the_last_three_blocks_agree(world):
-    world.costs["train"] = 0.5
-    world.slowness = lambda calls: max(1.0, 1.5 - 0.1 * calls)  # faster and faster, for five calls
-    batches, _, per_batch = warm_up(world.runner(), ADAPTIVE)
-    assert batches == 8  # calls 5, 6 and 7 are the first three alike
-    assert per_batch == 0.5
-
-
-def test_a_program_that_never_settles_is_warm_when_its_time_is_spent(world):
-    world.costs["train"] = 1.0
-    world.slowness = lambda calls: 1.0 + calls % 2
-    _, seconds, _ = warm_up(world.runner(), ADAPTIVE)
-    assert ADAPTIVE["warm_seconds"] <= seconds < ADAPTIVE["warm_seconds"] + 2.0
+    assert warmed(world, again=True).batches == 3
 
 
 def test_blocks_grow_once_it_is_known_how_short_a_batch_is(world):
     world.costs["train"] = 0.01
-    batches, seconds, per_batch = warm_up(world.runner(), ADAPTIVE)
-    assert batches in (1 + 10 + 10, 1 + 11 + 11, 1 + 10 + 11, 1 + 11 + 10)  # as floating point has it
-    assert (seconds, per_batch) == (pytest.approx(0.01 * batches), pytest.approx(0.01))
+    warm = warmed(world)
+    assert warm.batches in (1 + 10 + 10, 1 + 11 + 11, 1 + 10 + 11, 1 + 11 + 10)  # as floating point has it
+    assert (warm.seconds, warm.per_batch) == (pytest.approx(0.01 * warm.batches), pytest.approx(0.01))
+
+
+@pytest.mark.parametrize(
+    ("times", "falling"),
+    [
+        ([5.31, 1.80, 0.684, 0.690, 0.750], True),
+        ([5.31, 0.70, 0.684, 0.690, 0.750], True),
+        ([0.70, 0.69, 0.684, 0.690, 0.750], False),
+        ([0.70, 1.40, 0.684, 0.690, 0.750], False),
+        ([0.90, 0.69, 0.684, 0.690, 0.750], False),
+    ],
+)
+def test_first_samples_that_belong_to_the_warm_up_are_noticed(times, falling):
+    assert still_falling([(1, seconds) for seconds in times]) is falling
 
 
 # --- sampling -------------------------------------------------------------------------------------------
@@ -195,7 +239,8 @@ def test_the_seeds_protocols_have_their_numbers_of_batches(world, protocol, disc
     world.costs["train"] = 0.5
     method = {**ADAPTIVE, "protocol": protocol, "timing": timing}
     runner = world.runner()
-    assert warm_up(runner, method) == (discarded, 0.5 * discarded, 0.5)
+    warm = warm_up(runner, method, Budget(600.0))
+    assert (warm.batches, warm.seconds, warm.per_batch, warm.steady) == (discarded, 0.5 * discarded, 0.5, None)
     assert world.count("train") == discarded
     samples = sample(runner, method, 0.5)
     assert sum(size for size, _ in samples) == timed
@@ -250,7 +295,15 @@ def test_there_is_an_end_to_the_number_of_samples(world):
     world.costs["train"] = 1e-5
     world.slowness = lambda calls: 1.0 + calls % 2
     method = {**ADAPTIVE, "timing": "latency", "precision_target": 0.0}
-    assert len(sample(world.runner(), method, 1e-5)) == clock.MAX_SAMPLES
+    assert len(sample(world.runner(), method, 1e-5)) == clock.MAX_LATENCY_SAMPLES
+    assert len(sample(world.runner(), {**method, "timing": "throughput"}, 1.0)) == clock.MAX_SAMPLES
+
+
+def half_width(values):
+    spread = Spread()
+    for value in values:
+        spread.add(value)
+    return spread.half_width()
 
 
 # --- precision ------------------------------------------------------------------------------------------
