@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from rnnbench_worker.measure import gpu_state
+from rnnbench_worker.gpu_state import gpu_state
 
 REFUSED = 3  # "not supported"
 
