@@ -15,17 +15,17 @@ _THROTTLE_REASONS = (
 )
 
 
-def gpu_state(library=None):
+def gpu_state(library=None, driver=None):
     """The GPU's clocks, power and temperature by NVIDIA's management library, which is part of every driver.
 
     The worker asks right before and right after the samples: a moment later an idle GPU has changed. None where
-    there is no such library, or where it does not know our GPU.
+    there is no such library, or where it is not certain which GPU is ours: a neighbour's clocks are worse than none.
     """
     try:
         nvml = library or ctypes.CDLL("libnvidia-ml.so.1")
         if nvml.nvmlInit_v2() != _SUCCESS:
             return None
-        gpu = _first_visible_gpu(nvml)
+        gpu = _gpu_in_use(nvml, driver or _cuda_driver())
     except (OSError, AttributeError):
         return None
     if gpu is None:
@@ -42,15 +42,49 @@ def gpu_state(library=None):
     }
 
 
-def _first_visible_gpu(nvml):
-    """The first GPU that frameworks see: the library itself ignores CUDA_VISIBLE_DEVICES."""
+def _cuda_driver():
+    """The library that frameworks themselves call; None where it cannot be loaded."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+def _gpu_in_use(nvml, cuda):
+    """The management library's handle of CUDA's device 0, which every framework here uses.
+
+    The two number GPUs differently: the management library by PCI bus and whatever CUDA_VISIBLE_DEVICES says, CUDA with
+    the fastest first and only those that are visible. The address on the bus means the same to both. A MIG instance
+    has the address of its GPU, whose clocks it shares.
+    """
+    if cuda is None:
+        return _gpu_by_variables(nvml)
+    device, address = ctypes.c_int(), ctypes.create_string_buffer(32)
+    known = (
+        cuda.cuInit(0) == _SUCCESS
+        and cuda.cuDeviceGet(ctypes.byref(device), 0) == _SUCCESS
+        and cuda.cuDeviceGetPCIBusId(address, len(address), device) == _SUCCESS
+    )
+    return _handle(nvml.nvmlDeviceGetHandleByPciBusId_v2, address.value) if known else None
+
+
+def _gpu_by_variables(nvml):
+    """The first visible GPU, where the variables alone leave no doubt which that is."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    if first.startswith("GPU-"):
+        return _handle(nvml.nvmlDeviceGetHandleByUUID, first.encode("ascii"))
+    if not first.isdigit():
+        return None  # none is visible, or it is an instance (MIG) whose GPU the variable does not name
+    count = ctypes.c_uint()
+    single = nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == _SUCCESS and count.value == 1
+    if single or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return _handle(nvml.nvmlDeviceGetHandleByIndex_v2, int(first))
+    return None
+
+
+def _handle(find, name):
     gpu = ctypes.c_void_p()
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
-    if first.isdigit():
-        answer = nvml.nvmlDeviceGetHandleByIndex_v2(int(first), ctypes.byref(gpu))
-    else:
-        answer = nvml.nvmlDeviceGetHandleByUUID(first.encode("ascii"), ctypes.byref(gpu))
-    return gpu if answer == _SUCCESS else None
+    return gpu if find(name, ctypes.byref(gpu)) == _SUCCESS else None
 
 
 def _query(function, gpu, *which, **options):
