@@ -6,8 +6,21 @@ import pytest
 
 from rnnbench.domain.result import Sample, Timed
 from rnnbench.launch.events import (
-    Arrays, Built, Delivered, Done, Failed, First, Hello, Memory, Profiled, Rates, Reshaped, Samples, Sampling,
-    Unprofiled, Warm,
+    Arrays,
+    Built,
+    Delivered,
+    Done,
+    Failed,
+    First,
+    Hello,
+    Memory,
+    Profiled,
+    Rates,
+    Reshaped,
+    Samples,
+    Sampling,
+    Unprofiled,
+    Warm,
 )  # fmt: skip
 from rnnbench.launch.order import ORDERS, EventOrder, name_of
 
