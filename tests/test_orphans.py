@@ -5,12 +5,28 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from fake_workers import (
-    BUILT, DAEMON, DONE, FIRST, HELLO, MARK, MEMORY, SAMPLES, SAMPLING, WARM, await_turn, job, marked, python_worker,
-    say, until, worker,
+    BUILT,
+    DAEMON,
+    DONE,
+    FIRST,
+    HELLO,
+    MARK,
+    MEMORY,
+    SAMPLES,
+    SAMPLING,
+    WARM,
+    await_turn,
+    job,
+    marked,
+    python_worker,
+    say,
+    until,
+    worker,
 )  # fmt: skip
 from rnnbench.launch import exclusive
 from rnnbench.launch.exclusive import ExclusiveMachine
@@ -95,7 +111,8 @@ def test_an_interpreter_that_cannot_be_started_is_a_failure_with_the_reason(tmp_
 
 def test_a_supervisor_that_is_killed_takes_its_worker_along(tmp_path, mark):
     def kill_supervisor(event):
-        (parent,) = {int(open(f"/proc/{one}/stat").read().split()[3]) for one in marked(mark)} & set(marked(mark))
+        parents = {int(Path(f"/proc/{one}/stat").read_text().split()[3]) for one in marked(mark)}
+        (parent,) = parents & set(marked(mark))
         os.kill(parent, signal.SIGKILL)
 
     result = run(worker(tmp_path, say(HELLO) + "exec sleep 600"), mark, on_event=kill_supervisor)
