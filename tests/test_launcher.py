@@ -10,7 +10,7 @@ from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import GpuState, Sample
 from rnnbench.launch import exclusive, launcher
-from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Warm
+from rnnbench.launch.events import Arrays, Built, Done, First, Hello, Memory, Samples, Sampling, Warm
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.launcher import launch_case
 from rnnbench.launch.listener import Listener
@@ -23,11 +23,16 @@ CASE = make_case(phase="forward")
 HELLO = Hello(import_s=0.5, versions={"toy": "1.0"}, device="cpu", device_name="a processor", threads=1)
 BUILT = Built(seconds=0.25, parameters=7, device="cpu")
 SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)))
-ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), SAMPLES, Memory(1000, None), Done()]
+ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), Sampling(), SAMPLES, Memory(1000, None), Done()]
 
 
 def finished(*events):
     return WorkerResult(events=list(events), outcome="ok", reason="", stage="", seconds=1.0, log=BoundedLog())
+
+
+@pytest.fixture(autouse=True)
+def quiet_machine():
+    """Here noise is made up, and judged as it is."""
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ def launch(monkeypatch):
                 return finished(*events)
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
-        monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
+        monkeypatch.setattr(exclusive, "probe_seconds", lambda cpus: next(times))
         return launch_case(
             make_resolved_case(CASE), Method(), Path("inputs.npz"), 2, 1, listener or Listener(), ExclusiveMachine()
         )[0]
@@ -82,6 +87,14 @@ def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy)
     assert made.noisy is noisy
     assert made.device_seconds == 0.49
     assert made.gpu_before.sm_mhz == 1980
+
+
+def test_what_the_samples_took_of_the_processors_is_kept(launch):
+    samples = Samples((Sample(5, 0.5),), usage_s=0.6, cpu_s=0.5, involuntary_switches=140, others_cpu_s=0.3)
+    made = launch(*ALL[:5], samples, *ALL[6:])
+    assert (made.usage_s, made.cpu_s, made.involuntary_switches, made.others_cpu_s) == (0.6, 0.5, 140, 0.3)
+    assert made.probe_best_s == 1.0
+    assert made.noisy
 
 
 def test_a_listener_is_told_each_stage(launch):

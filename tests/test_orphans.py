@@ -145,7 +145,7 @@ def drive(environments, mark, ahead):
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_a_driver_killed_at_any_of_a_hundred_moments_leaves_nothing_running(tmp_path, mark, ahead, monkeypatch):
     """From before the first fork to where workers have begun, ended, and others are suspended."""
-    monkeypatch.setattr(exclusive, "probe_seconds", lambda: time.sleep(0.005) or 1.0)
+    monkeypatch.setattr(exclusive, "probe_seconds", lambda cpus: time.sleep(0.005) or 1.0)
     environments = [worker(tmp_path, QUICK, "quick"), worker(tmp_path, SLOW, "slow")]
     reached = []
     for moment in range(50):  # for each `ahead`

@@ -49,7 +49,7 @@ subprocess.run([sys.executable, "-c", child, sys.argv[1]], start_new_session=Tru
 
 @pytest.fixture(autouse=True)
 def no_probe(monkeypatch):
-    monkeypatch.setattr(module, "probe_seconds", lambda: 1.0)
+    monkeypatch.setattr(module, "probe_seconds", lambda cpus: 1.0)
 
 
 class Fake:

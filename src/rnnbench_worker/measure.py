@@ -7,6 +7,7 @@ from .clock import Runner, sample, warm_up
 from .gpu_state import gpu_state
 from .loading import build_program
 from .protocol import wait_for_turn
+from .usage import Usage
 
 
 def measure(job, framework, channel):
@@ -22,14 +23,18 @@ def measure(job, framework, channel):
         _, _, per_batch = warm_up(runner, job["method"], again=True)
     before = gpu_state() if job["device"] == "cuda" else None
     runner.by_device = 0.0
+    usage = Usage()
     channel.send("sampling")
+    usage.start()
     samples = sample(runner, job["method"], per_batch)
+    used = usage.fields()
     channel.send(
         "samples",
         samples=[[size, seconds] for size, seconds in samples],
         device_seconds=runner.by_device,
         gpu_before=before,
         gpu_after=gpu_state() if job["device"] == "cuda" else None,
+        **used,
     )
     channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes())
 

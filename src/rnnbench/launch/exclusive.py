@@ -9,10 +9,11 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
-from rnnbench.launch.probe import probe_seconds
+from rnnbench.launch.probe import BestProbe, probe_seconds
 from rnnbench.launch.process import CREW, Crew
 
 
@@ -31,8 +32,12 @@ class ExclusiveMachine:
     suspended, and whether the driver is about to end. Then waiting for the machine raises `Closed`.
     """
 
-    def __init__(self, ahead: int = 1, crew: Crew = CREW) -> None:
+    def __init__(
+        self, ahead: int = 1, cpus: Sequence[int] = (), best: BestProbe | None = None, crew: Crew = CREW
+    ) -> None:
         self.ahead = ahead
+        self.best = best or BestProbe()
+        self._cpus = cpus  # that the workers are pinned to
         self._crew = crew
         self._holder: Turn | None = None  # the worker that is timed, or one that is being started
         self._running: dict[Turn, Suspendable] = {}
@@ -66,6 +71,12 @@ class ExclusiveMachine:
         """The worker has ended: it is never signalled again."""
         with self._crew.lock:
             self._running.pop(turn, None)
+
+    def probe(self) -> float:
+        """The speed of the workers' processors now. Only a turn that has the machine asks."""
+        seconds = probe_seconds(self._cpus)
+        self.best.add(seconds)
+        return seconds
 
     def suspend_others(self, turn: "Turn") -> None:
         with self._crew.lock:
@@ -108,6 +119,7 @@ class Turn:
     def __init__(self, machine: ExclusiveMachine) -> None:
         self.probe_before_s: float | None = None  # None until this worker has the machine
         self.probe_after_s: float | None = None
+        self.probe_best_s: float | None = None  # the best that was known when it ended
         self.descriptor: int | None = None  # inherited by the worker, which reads from this pipe when it is warm
         self.is_suspended = False  # by the machine, while another worker is timed
         self.clock = Clock()
@@ -158,7 +170,8 @@ class Turn:
             os.close(self._grant_descriptor)
         try:
             if self._is_timed and kind is None:
-                self.probe_after_s = probe_seconds()
+                self.probe_after_s = self._machine.probe()
+                self.probe_best_s = self._machine.best.seconds
         finally:
             self._machine.release(self)
 
@@ -168,7 +181,7 @@ class Turn:
 
     def _begin_timing(self) -> None:
         self._is_timed = True
-        self.probe_before_s = probe_seconds()
+        self.probe_before_s = self._machine.probe()
 
     def _close_descriptor(self) -> None:
         if self.descriptor is not None:

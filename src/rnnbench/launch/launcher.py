@@ -54,6 +54,7 @@ def launch_case(
         concurrent_workers=machine.ahead - 1,
         probe_before_s=turn.probe_before_s,
         probe_after_s=turn.probe_after_s,
+        probe_best_s=turn.probe_best_s,
         traceback=result.traceback,
         log_tail="" if outcome == "ok" else result.log.tail(),
     )
@@ -95,6 +96,8 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
         elif isinstance(event, Samples):
             fields |= {"samples": event.samples, "device_seconds": event.device_seconds}
             fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
+            fields |= {"usage_s": event.usage_s, "cpu_s": event.cpu_s, "others_cpu_s": event.others_cpu_s}
+            fields |= {"involuntary_switches": event.involuntary_switches}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
     return fields
@@ -123,7 +126,7 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
     job = make_job("limit", resolved, method, inputs="")
-    turn = ExclusiveMachine().next()
+    turn = ExclusiveMachine(cpus=method.cpus).next()
     result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, turn=turn)
     outcome, reason = outcome_of(case, method.threads, result)
     limit = Limit(
