@@ -146,7 +146,7 @@ def test_a_worker_counts_what_others_take_of_its_processors():
         os.sched_setaffinity(0, before)
     assert used["others_cpu_s"] > 0.4 * used["usage_s"]
     assert used["cpu_s"] < 0.7 * used["usage_s"]
-    assert used["involuntary_switches"] > 50 * used["cpu_s"]
+    assert used["involuntary_switches"] > 80 * used["cpu_s"]
 
 
 def test_processors_that_are_not_counted_are_not_known(tmp_path):
