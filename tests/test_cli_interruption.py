@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rnnbench
+from fake_workers import MARK, marked
 from made_up import write_framework
 from rnnbench.environments.external import use_interpreter
 from rnnbench.launch.schedule import shuffled
@@ -205,6 +206,23 @@ def test_a_hanging_system_can_be_interrupted_too(sabotage):
     assert driver.returncode == 130
     assert "--resume run" in said
     assert is_gone(worker)
+
+
+@pytest.mark.parametrize("ahead", ["1", "3"])
+def test_ctrl_c_ends_a_run_with_all_that_it_has_started(sabotage, monkeypatch, ahead):
+    """With several workers, those that wait for their turn must not start, and those that are stopped must end."""
+    mark = f"ctrl-c-{ahead}-{os.getpid()}"
+    monkeypatch.setenv(MARK, mark)
+    systems = [f"sabotage/packed/{name}" for name in ("hang", "honest", "noise", "raise")]
+    arguments = [*systems, *CASES[1:], "--no-verify", "--ahead", ahead, "--out", "run"]
+    command = [sys.executable, "-m", "rnnbench", "run", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
+        wait_until(lambda: len(marked(mark)) >= 1 + 2 * int(ahead))  # each worker has a supervisor
+        driver.send_signal(signal.SIGINT)
+        _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "Traceback" not in said
+    assert marked(mark) == []
 
 
 def is_worker(process):

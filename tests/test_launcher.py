@@ -37,6 +37,11 @@ def finished(*events, passed=1.1):
     )
 
 
+@pytest.fixture(autouse=True)
+def quiet_machine():
+    """Here noise is made up, and judged as it is."""
+
+
 @pytest.fixture
 def launch(monkeypatch):
     """A launch by a worker that sends these events, between two probes of the machine."""
@@ -51,7 +56,7 @@ def launch(monkeypatch):
                 return finished(*events, passed=passed)
 
         monkeypatch.setattr(launcher, "run_worker", run_worker)
-        monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
+        monkeypatch.setattr(exclusive, "probe_seconds", lambda cpus: next(times))
         return launch_case(RESOLVED, Method(), Path("inputs.npz"), 2, 1, listener or Listener(), ExclusiveMachine())[0]
 
     return run
@@ -87,6 +92,14 @@ def test_a_launch_is_noisy_when_the_clock_of_its_gpu_moved(launch, after, noisy)
     assert made.noisy is noisy
     assert made.device_seconds == 0.49
     assert made.gpu_before.sm_mhz == 1980
+
+
+def test_what_the_samples_took_of_the_processors_is_kept(launch):
+    samples = Samples((Sample(5, 0.5),), usage_s=0.6, cpu_s=0.5, involuntary_switches=140, others_cpu_s=0.3)
+    made = launch(*ALL[:5], samples, *ALL[6:])
+    assert (made.usage_s, made.cpu_s, made.involuntary_switches, made.others_cpu_s) == (0.6, 0.5, 140, 0.3)
+    assert made.probe_best_s == 1.0
+    assert made.noisy
 
 
 def test_a_listener_is_told_each_stage(launch):

@@ -108,7 +108,7 @@ def launch(monkeypatch):
                 return WorkerResult(events=list(events), **how)
 
         monkeypatch.setattr(limits, "run_worker", run_worker)
-        monkeypatch.setattr(exclusive, "probe_seconds", lambda: next(times))
+        monkeypatch.setattr(exclusive, "probe_seconds", lambda cpus: next(times))
         made = launch_limit(make_resolved_case(CASE), Method(threads=1))
         assert [job["mode"] for job in jobs] == ["limit"]
         return made

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rnnbench
@@ -77,8 +78,9 @@ def measure(environment, framework, place, *, threads, pinned, phases=("forward"
         if isinstance(event, Hello):
             said.append(event.threads)
         elif isinstance(event, Warm):
-            (process,) = worker._running_workers
-            meters.append(Meter(process.pid))
+            (process,) = worker.CREW._running
+            (child,) = psutil.Process(process._supervisor.pid).children()
+            meters.append(Meter(child.pid))
         elif isinstance(event, Samples):
             found.append(meters[0].read())
 

@@ -1,20 +1,39 @@
 """Turns: while one worker is timed, the others and their children are suspended, and lose none of their time limit."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import rnnbench
+from fake_workers import (
+    BUILT,
+    DONE,
+    FIRST,
+    HELLO,
+    MEMORY,
+    SAMPLES,
+    SAMPLING,
+    WARM,
+    await_turn,
+    job,
+    say,
+    until,
+    worker,
+)  # fmt: skip
 from rnnbench.domain.result import Launch
 from rnnbench.errors import UserError
 from rnnbench.launch import exclusive as module
 from rnnbench.launch.exclusive import ExclusiveMachine
+from rnnbench.launch.process import CREW, WorkerProcess
 from rnnbench.launch.schedule import in_parallel
+from rnnbench.launch.supervisor import Process, descendants
+from rnnbench.launch.worker import run_worker
 from rnnbench.method import make_method
 from rnnbench_worker.protocol import TURN_VARIABLE, wait_for_turn
 
@@ -30,7 +49,20 @@ subprocess.run([sys.executable, "-c", child, sys.argv[1]], start_new_session=Tru
 
 @pytest.fixture(autouse=True)
 def no_probe(monkeypatch):
-    monkeypatch.setattr(module, "probe_seconds", lambda: 1.0)
+    monkeypatch.setattr(module, "probe_seconds", lambda cpus: 1.0)
+
+
+class Fake:
+    """A process that notes what is done to it."""
+
+    def __init__(self):
+        self.told = []
+
+    def suspend(self):
+        self.told.append("suspend")
+
+    def resume(self):
+        self.told.append("resume")
 
 
 @pytest.fixture
@@ -40,24 +72,21 @@ def counting(tmp_path):
 
     def start(turn):
         place = tmp_path / f"{len(started)}"
-        process = subprocess.Popen([sys.executable, "-c", COUNTING, str(place)], start_new_session=True)
+        reading, writing = os.pipe()
+        process = WorkerProcess([sys.executable, "-c", COUNTING, str(place)], tmp_path, os.environ, [writing])
+        os.close(reading)
+        os.close(writing)
         started.append(process)
-        turn.started(process.pid)
+        turn.started(process)
         until(lambda: place.exists() and place.read_text())
         return place
 
     yield start
     for process in started:
-        for one in (*psutil.Process(process.pid).children(recursive=True), process):
-            one.kill()
+        process.end()
         process.wait()
-
-
-def until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
+        process.close()
+        process.stdout.close()
 
 
 def moves(place: Path, seconds=0.3):
@@ -73,10 +102,9 @@ def test_all_others_and_their_children_are_suspended_while_one_is_timed(counting
         place = counting(busy)
         assert moves(place)
         with machine.next() as timed:
-            timed.started(os.getpid())
+            timed.started(Fake())
             timed.warm()
-            time.sleep(0.1)  # a write that had begun may finish
-            assert not moves(place)
+            assert not moves(place)  # all had stopped when `warm` returned
             assert busy.suspended_seconds() > 0.3
             assert timed.suspended_seconds() < busy.suspended_seconds()
         until(lambda: moves(place, 0.05))
@@ -90,7 +118,7 @@ def test_with_one_at_a_time_a_worker_has_the_machine_from_its_start():
     with turn:
         assert turn.descriptor is None
         assert turn.probe_before_s == 1.0
-        turn.started(os.getpid())
+        turn.started(Fake())
         turn.warm()
     assert turn.probe_after_s == 1.0
     assert turn.suspended_seconds() == 0.0
@@ -101,9 +129,116 @@ def test_a_worker_that_could_not_be_started_releases_the_machine():
     with pytest.raises(OSError, match="no such program"), machine.next():
         raise OSError("no such program")
     with machine.next() as another:
-        another.started(os.getpid())
+        another.started(Fake())
         another.warm()
-    assert not machine.lock.locked()
+    with machine.next():
+        pass
+
+
+def test_time_that_is_lost_for_two_reasons_at_once_counts_once():
+    """A worker that waits for the machine is suspended as well, by the one that has it."""
+    machine = ExclusiveMachine(ahead=2)
+    began = time.monotonic()
+    with machine.next() as waiting:
+        waiting.started(Fake())
+        with machine.next() as timed:
+            timed.started(Fake())
+            timed.warm()
+            thread = threading.Thread(target=waiting.warm)
+            thread.start()
+            time.sleep(0.3)
+            assert 0.25 < waiting.suspended_seconds() <= time.monotonic() - began
+        thread.join(20)
+        assert waiting.suspended_seconds() <= time.monotonic() - began
+        assert waiting.probe_before_s == 1.0
+
+
+def test_a_worker_that_has_ended_is_never_signalled():
+    machine = ExclusiveMachine(ahead=2)
+    with machine.next() as timed:
+        timed.started(Fake())
+        ended = Fake()
+        with machine.next() as short:
+            short.started(ended)
+        timed.warm()
+    assert ended.told == []
+
+
+def test_those_that_were_suspended_are_resumed_once():
+    machine = ExclusiveMachine(ahead=2)
+    other = Fake()
+    with machine.next() as first:
+        first.started(other)
+        with machine.next() as timed:
+            timed.started(Fake())
+            timed.warm()
+            timed.warm()  # it has the machine already: neither a second wait nor a second grant
+    assert other.told == ["suspend", "resume"]
+
+
+def test_a_signal_reaches_no_process_that_has_only_the_number_of_the_one_meant():
+    sleeping = subprocess.Popen(["sleep", "600"])
+    try:
+        (meant,) = [one for one in descendants() if one.pid == sleeping.pid]
+        Process(meant.pid, meant.parent, meant.state, "1").send(signal.SIGKILL)
+        time.sleep(0.05)
+        assert sleeping.poll() is None
+        meant.send(signal.SIGKILL)
+        assert sleeping.wait(20) == -signal.SIGKILL
+    finally:
+        sleeping.kill()
+        sleeping.wait()
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_a_second_warm_event_is_a_failure_of_that_worker_and_not_a_driver_that_waits_for_itself(tmp_path, ahead):
+    machine = ExclusiveMachine(ahead)
+    broken = worker(tmp_path, say(HELLO, BUILT, FIRST, WARM, WARM) + "sleep 600\n", "broken")
+    result = run_worker(broken, job(), {}, 100, turn=machine.next())
+    assert (result.outcome, result.reason) == ("failed", "it sent 'warm' after 'warm', where 'sampling' was due")
+    good = worker(tmp_path, say(HELLO, BUILT, FIRST, WARM) + await_turn() + say(SAMPLING, SAMPLES, MEMORY, DONE))
+    assert run_worker(good, job(), {}, 100, turn=machine.next()).outcome == "ok"
+
+
+def test_every_event_has_an_arrival_by_the_drivers_own_clock(tmp_path):
+    machine = ExclusiveMachine(ahead=2)
+    body = say(HELLO, BUILT, FIRST, WARM) + await_turn() + say(SAMPLING) + "sleep 0.5\n" + say(SAMPLES, MEMORY, DONE)
+    environment, results = worker(tmp_path, body), []
+    in_parallel(lambda _: run_worker(environment, job(), {}, 100, turn=machine.next()), range(2), 2, results.append)
+    assert [one.outcome for one in results] == ["ok", "ok"]
+    for one in results:
+        assert len(one.arrivals) == len(one.events) == 8
+        assert one.arrivals == sorted(one.arrivals)
+        assert one.arrivals[0] >= 0
+        assert one.arrivals[5] - one.arrivals[4] >= 0.25  # from `sampling` to `samples` it slept for 0.5 s
+
+
+class Interruption:
+    """What in_parallel is given in the main thread: Ctrl-C when the first result comes."""
+
+    def __call__(self, result):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_all_workers_and_starts_no_other(tmp_path):
+    """Threads that wait for the machine would each start a worker once the one before them is killed."""
+    machine = ExclusiveMachine(ahead=3)
+    started = tmp_path / "started"
+    count = f"echo >>{started}\n"
+    environments = [
+        worker(tmp_path, count + say(HELLO, BUILT, FIRST, WARM) + await_turn() + "exit 3\n", "short"),
+        *(worker(tmp_path, count + say(HELLO) + "sleep 600\n", f"long{number}") for number in range(20)),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        in_parallel(
+            lambda environment: run_worker(environment, job(), {}, 500, turn=machine.next()),
+            environments,
+            3,
+            Interruption(),
+        )
+    assert len(started.read_text()) <= 5  # three at first, and one after the short one, which was already begun
+    assert CREW._running == set()
+    assert run_worker(environments[0], job(), {}, 100, turn=machine.next()).outcome == "failed"  # it is open again
 
 
 def test_a_worker_waits_at_its_pipe_until_it_has_the_machine(monkeypatch):

@@ -14,7 +14,7 @@ from rnnbench.domain.system import Processor
 
 def describe_machine() -> Machine:
     return Machine(
-        cpu=_cpu_model(),
+        cpu=describe_processor(),
         cpus=len(allowed_cpus()),
         cores=len(physical_cpus()),
         caches=_caches(),
@@ -82,7 +82,7 @@ def total_memory() -> int:
         return 0
 
 
-def _cpu_model() -> str:
+def describe_processor() -> str:
     for line in _read_text(Path("/proc/cpuinfo")).splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -19,12 +19,14 @@ from rnnbench.domain.run import Run
 from rnnbench.environments.environment import fingerprint, inspect_python
 from rnnbench.errors import UserError
 from rnnbench.files import file_name
+from rnnbench.launch.busy import describe_load
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
 from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
+from rnnbench.launch.probe import BestProbe
 from rnnbench.launch.schedule import launches_left, run_schedule
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool, manifests
@@ -121,6 +123,7 @@ def resume(
         session.require_frameworks()
         if session.has_records:
             session.require_same_environments()
+        session.name_other_load()
         session.verify()
         session.measure_limits()
         session.launch()
@@ -198,6 +201,11 @@ class Session:
         if describe_tool().worker != self.run.tool.worker:
             self._listener.note("warning: the worker's source has changed since this run began")
 
+    def name_other_load(self) -> None:
+        """Say what else this machine computes, before anything is measured on it."""
+        if self._launches_left() and (load := describe_load()):
+            self._listener.note(f"warning: {load}")
+
     def verify(self) -> None:
         """Verify every system on a small workload, before anything is timed. Stored verdicts of the run are kept."""
         run = self.run
@@ -233,12 +241,10 @@ class Session:
     def launch(self) -> None:
         """Time every case, in rounds over all cases."""
         run = self.run
-        earlier = [record for record in self._records if isinstance(record, Launch)]
-        if self._retry_failed:
-            earlier = [launch for launch in earlier if launch.outcome == "ok"]
-        left = launches_left(run.cases, run.method, earlier)
+        earlier, left = self._earlier_launches(), self._launches_left()
         self._listener.timing(len(left))
-        machine = ExclusiveMachine(run.method.ahead)
+        best = BestProbe.of_machine(run.method.cpus)
+        machine = ExclusiveMachine(run.method.ahead, run.method.cpus, best)
 
         def keep(launch: Launch) -> None:
             append(self._folder, launch)
@@ -270,7 +276,10 @@ class Session:
                     launch = msgspec.structs.replace(launch, log=write_log(self._folder, name, log))
                 return launch
 
-            run_schedule(run.cases, run.method, earlier, execute, keep)
+            try:
+                run_schedule(run.cases, run.method, earlier, execute, keep)
+            finally:
+                best.keep()
 
     def profile(self, parts: Collection[ProfilePart] = PROFILE_PARTS) -> None:
         """Profile every case: its operators, and what new shapes cost. These launches yield no samples."""
@@ -301,6 +310,14 @@ class Session:
         if part == "shapes":
             return launch_retrace(resolved, method, scratch, on_event)
         return launch_profile(resolved, method, scratch, self._folder, on_event)
+
+    def _earlier_launches(self) -> list[Launch]:
+        """The launches made before the run was resumed, without those that are to be tried again."""
+        earlier = [record for record in self._records if isinstance(record, Launch)]
+        return [one for one in earlier if one.outcome == "ok" or not self._retry_failed]
+
+    def _launches_left(self) -> list[Case]:
+        return launches_left(self.run.cases, self.run.method, self._earlier_launches())
 
     def _will_retry(self, outcome: str) -> bool:
         return self._retry_failed and outcome in ("failed", "timeout")

@@ -1,25 +1,14 @@
 """Timing one case: build, first call, warm-up, samples and memory, with an event after each."""
 
-import ctypes
-import os
 import time
 
 from .clock import RESTARTS, Budget, Runner, sample, still_falling, warm_up
 from .full_size import FullSize
+from .gpu_state import gpu_state
 from .loading import STARTED, build_program
 from .memory import peak_host_bytes
 from .protocol import wait_for_turn
-
-#: Constants of NVIDIA's management library.
-_SM_CLOCK, _MEMORY_CLOCK, _SUCCESS = 1, 2, 0
-#: Bits of its reasons for a lower clock, without those that only say "idle" or "as set".
-_THROTTLE_REASONS = (
-    (0x4, "power cap"),
-    (0x8, "hardware slowdown"),
-    (0x20, "thermal, by software"),
-    (0x40, "thermal, by hardware"),
-    (0x80, "power brake"),
-)
+from .usage import Usage
 
 
 def measure(job, framework, channel):
@@ -48,8 +37,11 @@ def take_samples(job, runner, channel, warm):
     for _ in range(RESTARTS + 1):
         before = gpu_state() if cuda else None
         runner.by_device = 0.0
+        usage = Usage()
         channel.send("sampling")
+        usage.start()
         samples = sample(runner, job["method"], warm.per_batch)
+        used = usage.fields()
         falling = adaptive and still_falling(samples)
         if not falling:
             break
@@ -60,48 +52,5 @@ def take_samples(job, runner, channel, warm):
         device_seconds=runner.by_device,
         gpu_before=before,
         gpu_after=gpu_state() if cuda else None,
+        **used,
     )
-
-
-def gpu_state(library=None):
-    """The GPU's clocks, power and temperature by NVIDIA's management library, which is part of every driver.
-
-    The worker asks right before and right after the samples: a moment later an idle GPU has changed. None where
-    there is no such library, or where it does not know our GPU.
-    """
-    try:
-        nvml = library or ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() != _SUCCESS:
-            return None
-        gpu = _first_visible_gpu(nvml)
-    except (OSError, AttributeError):
-        return None
-    if gpu is None:
-        return None
-    power = _query(nvml.nvmlDeviceGetPowerUsage, gpu)
-    reasons = _query(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, gpu, kind=ctypes.c_ulonglong)
-    return {
-        "sm_mhz": _query(nvml.nvmlDeviceGetClockInfo, gpu, _SM_CLOCK),
-        "memory_mhz": _query(nvml.nvmlDeviceGetClockInfo, gpu, _MEMORY_CLOCK),
-        "power_w": None if power is None else power / 1000.0,
-        "temperature_c": _query(nvml.nvmlDeviceGetTemperature, gpu, 0),
-        "performance_state": _query(nvml.nvmlDeviceGetPerformanceState, gpu),
-        "slowed_by": [name for bit, name in _THROTTLE_REASONS if reasons is not None and reasons & bit],
-    }
-
-
-def _first_visible_gpu(nvml):
-    """The first GPU that frameworks see: the library itself ignores CUDA_VISIBLE_DEVICES."""
-    gpu = ctypes.c_void_p()
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
-    if first.isdigit():
-        answer = nvml.nvmlDeviceGetHandleByIndex_v2(int(first), ctypes.byref(gpu))
-    else:
-        answer = nvml.nvmlDeviceGetHandleByUUID(first.encode("ascii"), ctypes.byref(gpu))
-    return gpu if answer == _SUCCESS else None
-
-
-def _query(function, gpu, *which, **options):
-    """One number, or None where this GPU does not report it."""
-    value = options.get("kind", ctypes.c_uint)()
-    return int(value.value) if function(gpu, *which, ctypes.byref(value)) == _SUCCESS else None

@@ -4,17 +4,14 @@ The pipe is a file descriptor of its own, so that a framework's own output canno
 NumPy: the job's limits must be in force before any library starts its threads.
 """
 
-import ctypes
 import json
 import math
 import os
 import resource
-import signal
 import sys
 
 CHANNEL_VARIABLE = "RNNBENCH_CHANNEL"
 TURN_VARIABLE = "RNNBENCH_TURN"
-_PR_SET_PDEATHSIG = 1
 
 
 class Channel(object):
@@ -55,7 +52,7 @@ def read_job():
 
 
 def confine(job):
-    """Before a framework is imported: pin the process, limit its memory, and let it die with the driver."""
+    """Before a framework is imported: pin the process and limit its memory."""
     if job["cpus"] and hasattr(os, "sched_setaffinity"):
         # Thread pools take their size from this mask when a framework starts; XLA's follows nothing else.
         os.sched_setaffinity(0, job["cpus"])
@@ -66,9 +63,6 @@ def confine(job):
         if hard != resource.RLIM_INFINITY:
             limit = min(limit, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
-    if sys.platform.startswith("linux"):
-        # A driver that was killed cannot stop its worker: the kernel does it.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def wait_for_turn():

@@ -94,6 +94,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     )
     probe_before_s: float | None = None
     probe_after_s: float | None = None
+    probe_best_s: float | None = None  # the best known when the launch ended: of the run, and of the machine
+    usage_s: float | None = None  # wall-clock seconds from the first sample to the last, over which these are counted:
+    cpu_s: float | None = None  # processor seconds of the worker
+    involuntary_switches: int | None = None  # how often a thread of it had to give up its processor
+    others_cpu_s: float | None = None  # processor seconds of others, on the worker's processors
     noisy: bool = False
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing
@@ -171,8 +176,42 @@ Record = Launch | Verification | Limit
 
 
 def is_noisy(launch: Launch, threshold: float) -> bool:
-    """Whether the processor's speed or a clock of the GPU changed between before and after the samples."""
-    return speed_changed(launch.probe_before_s, launch.probe_after_s, threshold) or clocks_changed(launch, threshold)
+    """Whether the machine was busy: its speed changed during the launch, or it was slow or crowded in all of it."""
+    return (
+        speed_changed(launch.probe_before_s, launch.probe_after_s, threshold)
+        or clocks_changed(launch, threshold)
+        or was_slow(launch, threshold)
+        or was_crowded(launch, threshold)
+    )
+
+
+def was_slow(launch: Launch, threshold: float) -> bool:
+    """Whether the processors were slow before and after the samples, compared with the best that is known of them.
+
+    Twice the threshold: from one launch to the next, clock rates move more than within one, on an idle machine too.
+    """
+    before, after, best = launch.probe_before_s, launch.probe_after_s, launch.probe_best_s
+    if before is None or after is None or best is None:
+        return False
+    return min(before, after) > best * (1 + 2 * threshold)
+
+
+#: Involuntary switches per processor second. On 2 processors, with a tick of 4 ms, a computing thread had 270 to 310
+#: at loads of 3 to 7, also beside one burning process on its processor, and 38 to 52 where others kept to the other
+#: processor. The longest tick, 10 ms, makes about 100.
+_CROWDED_SWITCHES = 80.0
+
+
+def was_crowded(launch: Launch, threshold: float) -> bool:
+    """Whether others computed on the worker's processors, and it had to make room for them again and again.
+
+    Neither is enough alone: a framework with more threads than processors interrupts itself, and others may have used a
+    processor that the worker left idle.
+    """
+    wall, cpu, others, switches = launch.usage_s, launch.cpu_s, launch.others_cpu_s, launch.involuntary_switches
+    if wall is None or cpu is None or others is None or switches is None:
+        return False
+    return others > threshold * max(wall, cpu) and switches > _CROWDED_SWITCHES * cpu
 
 
 def clocks_changed(launch: Launch, threshold: float) -> bool:

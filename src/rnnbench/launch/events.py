@@ -46,6 +46,10 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     device_seconds: Seconds | None = None
     gpu_before: GpuState | None = None
     gpu_after: GpuState | None = None
+    usage_s: Seconds | None = None
+    cpu_s: Seconds | None = None
+    involuntary_switches: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    others_cpu_s: Seconds | None = None
 
     def __post_init__(self) -> None:
         if any(sample.batches < 1 or not 0 < sample.seconds < float("inf") for sample in self.samples):

@@ -9,23 +9,118 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Protocol
 
-import numpy as np
-import psutil
+from rnnbench.launch.probe import BestProbe, probe_seconds
+from rnnbench.launch.process import CREW, Crew
+
+
+class Suspendable(Protocol):
+    """A process that can be stopped for a while, with everything it has started."""
+
+    def suspend(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 class ExclusiveMachine:
-    """Grants workers the machine, one at a time. With `ahead` of one, each worker has it from its start to its end."""
+    """Grants workers the machine, one at a time. With `ahead` of one, each worker has it from its start to its end.
 
-    def __init__(self, ahead: int = 1) -> None:
+    All that changes here changes under one lock, the crew's: who has the machine, which workers run, which are
+    suspended, and whether the driver is about to end. Then waiting for the machine raises `Closed`.
+    """
+
+    def __init__(
+        self, ahead: int = 1, cpus: Sequence[int] = (), best: BestProbe | None = None, crew: Crew = CREW
+    ) -> None:
         self.ahead = ahead
-        self.lock = threading.Lock()  # held by the worker that is timed, or by one that is being started
-        self.running: set[Turn] = set()
+        self.best = best or BestProbe()
+        self._cpus = cpus  # that the workers are pinned to
+        self._crew = crew
+        self._holder: Turn | None = None  # the worker that is timed, or one that is being started
+        self._running: dict[Turn, Suspendable] = {}
 
     def next(self) -> "Turn":
         return Turn(self)
+
+    def take(self, turn: "Turn") -> None:
+        """Wait until nobody has the machine, then have it. Only then may a worker start or be timed."""
+        with self._crew.lock:
+            self._crew.wait_until(lambda: self._holder is None)
+            self._holder = turn
+
+    def release(self, turn: "Turn") -> None:
+        """Give the machine back, if this turn has it, and let the others go on."""
+        with self._crew.lock:
+            if self._holder is turn:
+                for other, process in self._running.items():
+                    if other.is_suspended:
+                        process.resume()
+                        other.is_suspended = False
+                        other.clock.go_on()
+                self._holder = None
+                self._crew.lock.notify_all()
+
+    @contextlib.contextmanager
+    def untimed(self) -> Iterator[None]:
+        """For the driver's own heavy work: no worker is timed, and none is started, until it is done."""
+        turn = self.next()
+        self.take(turn)
+        try:
+            yield
+        finally:
+            self.release(turn)
+
+    def add(self, turn: "Turn", process: Suspendable) -> None:
+        with self._crew.lock:
+            self._running[turn] = process
+
+    def remove(self, turn: "Turn") -> None:
+        """The worker has ended: it is never signalled again."""
+        with self._crew.lock:
+            self._running.pop(turn, None)
+
+    def probe(self) -> float:
+        """The speed of the workers' processors now. Only a turn that has the machine asks."""
+        seconds = probe_seconds(self._cpus)
+        self.best.add(seconds)
+        return seconds
+
+    def suspend_others(self, turn: "Turn") -> None:
+        with self._crew.lock:
+            for other, process in self._running.items():
+                if other is not turn and not other.is_suspended:
+                    other.is_suspended = True
+                    other.clock.stop()
+                    process.suspend()
+
+
+class Clock:
+    """The seconds in which a worker stood still. It may do so for two reasons at once; they count once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # its own worker's thread stops it, and the thread of the one that is timed
+        self._reasons = 0
+        self._since = 0.0
+        self._earlier_s = 0.0
+
+    def stop(self) -> None:
+        with self._lock:
+            self._reasons += 1
+            if self._reasons == 1:
+                self._since = time.monotonic()
+
+    def go_on(self) -> None:
+        with self._lock:
+            self._reasons -= 1
+            if self._reasons == 0:
+                self._earlier_s += time.monotonic() - self._since
+
+    def stopped_seconds(self) -> float:
+        with self._lock:
+            return self._earlier_s + (time.monotonic() - self._since if self._reasons else 0.0)
 
 
 class Turn:
@@ -34,43 +129,44 @@ class Turn:
     def __init__(self, machine: ExclusiveMachine) -> None:
         self.probe_before_s: float | None = None  # None until this worker has the machine
         self.probe_after_s: float | None = None
+        self.probe_best_s: float | None = None  # the best that was known when it ended
         self.descriptor: int | None = None  # inherited by the worker, which reads from this pipe when it is warm
+        self.is_suspended = False  # by the machine, while another worker is timed
+        self.clock = Clock()
         self._grant_descriptor: int | None = None  # the writing end of that pipe
         self._machine = machine
-        self._has_machine = False
-        self._process: psutil.Process | None = None
-        self._suspended_since: float | None = None
-        self._suspended_s = 0.0  # of earlier suspensions
+        self._is_timed = False
 
     def __enter__(self) -> "Turn":
         """Wait until no worker is being timed: only then may another one start."""
-        self._machine.lock.acquire()
-        if self._machine.ahead > 1:  # the worker gets the machine when it is warm, not when it starts
-            self.descriptor, self._grant_descriptor = os.pipe()
-        else:
-            self._take_machine()
+        self._machine.take(self)
+        try:
+            if self._machine.ahead > 1:  # the worker gets the machine when it is warm, not when it starts
+                self.descriptor, self._grant_descriptor = os.pipe()
+            else:
+                self._begin_timing()
+        except BaseException:
+            self._machine.release(self)
+            raise
         return self
 
-    def started(self, pid: int) -> None:
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended already
-            self._process = psutil.Process(pid)
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-        self._machine.running.add(self)
-        if not self._has_machine:
-            self._machine.lock.release()
+    def started(self, process: Suspendable) -> None:
+        self._close_descriptor()
+        self._machine.add(self, process)
+        if not self._is_timed:
+            self._machine.release(self)
 
     def warm(self) -> None:
         """The worker is ready to be sampled: suspend the others, then let it continue."""
-        if self._grant_descriptor is None:
+        if self._is_timed or self._grant_descriptor is None:
             return
-        waiting_since = time.monotonic()
-        self._machine.lock.acquire()
-        for other in self._machine.running - {self}:
-            other.suspend()
-        self._take_machine()
-        self._suspended_s += time.monotonic() - waiting_since
+        self.clock.stop()
+        try:
+            self._machine.take(self)
+            self._machine.suspend_others(self)
+            self._begin_timing()
+        finally:
+            self.clock.go_on()
         with contextlib.suppress(BrokenPipeError):  # it died while it waited
             os.write(self._grant_descriptor, b"!")
 
@@ -78,67 +174,26 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """The worker has ended, or could not be started."""
-        was_started = self in self._machine.running
-        self._machine.running.discard(self)
-        for descriptor in (self.descriptor, self._grant_descriptor):
-            if descriptor is not None:
-                os.close(descriptor)
-        if self._has_machine:
-            self.probe_after_s = probe_seconds()
-            for other in set(self._machine.running):
-                other.resume()
-        if self._has_machine or not was_started:  # in both cases this turn still holds the lock
-            self._machine.lock.release()
+        self._machine.remove(self)
+        self._close_descriptor()
+        if self._grant_descriptor is not None:
+            os.close(self._grant_descriptor)
+        try:
+            if self._is_timed and kind is None:
+                self.probe_after_s = self._machine.probe()
+                self.probe_best_s = self._machine.best.seconds
+        finally:
+            self._machine.release(self)
 
     def suspended_seconds(self) -> float:
         """Seconds in which the worker was suspended or waited. They do not count against its time limit."""
-        now = time.monotonic()
-        return self._suspended_s + (now - since if (since := self._suspended_since) is not None else 0.0)
+        return self.clock.stopped_seconds()
 
-    def suspend(self) -> None:
-        self._suspended_since = time.monotonic()
-        for process in self._process_tree():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.suspend()
+    def _begin_timing(self) -> None:
+        self._is_timed = True
+        self.probe_before_s = self._machine.probe()
 
-    def resume(self) -> None:
-        if (since := self._suspended_since) is not None:
-            self._suspended_s += time.monotonic() - since
-            self._suspended_since = None
-            for process in self._process_tree():
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.resume()
-
-    def _process_tree(self) -> Iterator[psutil.Process]:
-        """The worker and its descendants. A signal to its session could miss a compiler that started its own."""
-        if self._process is not None:
-            yield self._process
-            with contextlib.suppress(psutil.NoSuchProcess):
-                yield from self._process.children(recursive=True)
-
-    def _take_machine(self) -> None:
-        self._has_machine = True
-        self.probe_before_s = probe_seconds()
-
-
-_SLICES = 60
-_LOOPS_PER_SLICE = 100
-
-
-def probe_seconds() -> float:
-    """Seconds of a fixed computation, about 3 ms on a current core, repeated for about 0.2 s.
-
-    The lower quartile is returned: it ignores short bursts of other work and shows a lasting load. The data fit in
-    the first-level cache and nothing is allocated, so that only the processor's speed is measured.
-    """
-    data = np.linspace(0.1, 1.0, 4096)
-    result = np.empty_like(data)
-    times = np.empty(_SLICES)
-    for index in range(_SLICES):
-        start = time.perf_counter()
-        for _ in range(_LOOPS_PER_SLICE):
-            np.sin(data, out=result)
-            np.multiply(data, result, out=result)
-            np.sqrt(result, out=result)
-        times[index] = time.perf_counter() - start
-    return float(np.quantile(times, 0.25))
+    def _close_descriptor(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None

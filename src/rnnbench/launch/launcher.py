@@ -76,13 +76,14 @@ def launch_case(
             concurrent_workers=machine.ahead - 1,
             probe_before_s=turn.probe_before_s,
             probe_after_s=turn.probe_after_s,
+            probe_best_s=turn.probe_best_s,
             traceback=result.traceback,
             log_tail="" if outcome == "ok" else result.log.tail(),
         )
         launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
         if check is not None and outcome == "ok":
             listener.stage(case, "comparing")
-            with machine.lock:  # it takes all processors: nothing may be timed meanwhile
+            with machine.untimed():  # it takes all processors
                 launch = _checked(launch, check, result, Path(folder))
     return msgspec.structs.replace(launch, noisy=is_noisy(launch, method.noise_threshold)), result.log.text()
 
@@ -140,6 +141,8 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
         elif isinstance(event, Samples):
             fields |= {"samples": event.samples, "steady": event.steady, "device_seconds": event.device_seconds}
             fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
+            fields |= {"usage_s": event.usage_s, "cpu_s": event.cpu_s, "others_cpu_s": event.others_cpu_s}
+            fields |= {"involuntary_switches": event.involuntary_switches}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
     return fields
@@ -168,7 +171,7 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
     job = make_job("limit", resolved, method, inputs="")
-    turn = ExclusiveMachine().next()
+    turn = ExclusiveMachine(cpus=method.cpus).next()
     result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, turn=turn)
     outcome, reason = outcome_of(case, method.threads, result)
     limit = Limit(

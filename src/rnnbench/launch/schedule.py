@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.result import Launch
-from rnnbench.launch.worker import end_all_workers
+from rnnbench.launch.process import CREW
 
 Execute = Callable[[Case, int, int], Launch]  # case, round, attempt
 
@@ -101,7 +101,7 @@ def in_parallel(
             on_result(future.result())
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        end_all_workers()
+        with CREW.closing():  # a thread that waits for its turn must not start a worker now
+            pool.shutdown(wait=True)
         raise
-    finally:
-        pool.shutdown(wait=True)
+    pool.shutdown(wait=True)

@@ -7,7 +7,6 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,9 +20,8 @@ from rnnbench.environments.environment import child_variables
 from rnnbench.files import worker_package
 from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
 from rnnbench.launch.exclusive import Turn
-
-_running_workers: set["subprocess.Popen[bytes]"] = set()
-
+from rnnbench.launch.order import EventOrder
+from rnnbench.launch.process import CREW, WorkerProcess
 
 _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = 192 * 1024
@@ -57,13 +55,13 @@ class WorkerResult(msgspec.Struct, kw_only=True):
     """How a worker ended: its events, and why it failed if it did."""
 
     events: list[Event]
+    arrivals: list[float] = []  # of each event, by the driver's clock: seconds from the start, without suspensions
     outcome: Outcome
     reason: str
     stage: str
     seconds: float
     log: BoundedLog
     traceback: str = ""
-    arrivals: list[float] = []  # of the events, by the driver's clock
 
 
 def run_worker(
@@ -81,27 +79,21 @@ def run_worker(
     ):
         reading_end, writing_end = os.pipe()
         try:
-            process = _start(environment, job, variables, Path(scratch), writing_end, turn)
+            process = CREW.start(lambda: _start(environment, job, variables, Path(scratch), writing_end, turn))
         except BaseException:
             os.close(reading_end)
             raise
         finally:
             os.close(writing_end)
-        _running_workers.add(process)
-        conversation = _Conversation(process, reading_end, on_event, turn)
+        conversation = _Conversation(process, reading_end, str(job["mode"]), on_event, turn)
         try:
+            if turn is not None:
+                turn.started(process)
             conversation.follow(msgspec.json.encode(job), limit_seconds)
         finally:
-            _end(process)
+            CREW.end(process)
             conversation.close()
         return conversation.result()
-
-
-def end_all_workers() -> None:
-    """For an interrupted driver: end the workers that other threads have started."""
-    for process in list(_running_workers):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _start(
@@ -111,7 +103,7 @@ def _start(
     scratch: Path,
     channel: int,
     turn: Turn | None,
-) -> "subprocess.Popen[bytes]":
+) -> WorkerProcess:
     # Only the worker package is put on the path: the driver's other packages are for another interpreter.
     (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
     inherited = child_variables(external=environment.external)
@@ -133,30 +125,12 @@ def _start(
     if turn is not None and turn.descriptor is not None:
         process_variables["RNNBENCH_TURN"] = str(turn.descriptor)
         descriptors.append(turn.descriptor)
-    process = subprocess.Popen(
-        [environment.python, "-m", "rnnbench_worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=scratch,
-        env=process_variables,
-        pass_fds=descriptors,
-        start_new_session=True,  # its children (compilers) are ended with it
-    )
-    if turn is not None:
-        turn.started(process.pid)
-    return process
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    _running_workers.discard(process)
+    return WorkerProcess([environment.python, "-m", "rnnbench_worker"], scratch, process_variables, descriptors)
 
 
 _CHUNK_BYTES = 1 << 16
 _LONGEST_LINE_BYTES = 1 << 24
+_EXIT_SECONDS = 5.0  # for a worker that has closed its pipe to exit
 
 
 class _Conversation:
@@ -164,13 +138,15 @@ class _Conversation:
 
     def __init__(
         self,
-        process: "subprocess.Popen[bytes]",
+        process: WorkerProcess,
         channel: int,
+        mode: str,
         on_event: Callable[[Event], None],
         turn: Turn | None,
     ) -> None:
         self._process = process
         self._channel = channel
+        self._order = EventOrder(mode)
         self._on_event = on_event
         self._turn = turn
         self._suspended_s = 0.0  # up to the latest event
@@ -179,6 +155,7 @@ class _Conversation:
         self._events: list[Event] = []
         self._arrivals: list[float] = []
         self._log = BoundedLog()
+        self._report = b""
         self._timed_out = False
         self._protocol_error = ""
         self._start = time.monotonic()
@@ -186,45 +163,65 @@ class _Conversation:
 
     def follow(self, job: bytes, limit_seconds: float) -> None:
         self._limit_seconds = limit_seconds
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it died before it read the job: its exit code and log say why
             self._process.stdin.write(job)
             self._process.stdin.close()
-        output = self._process.stdout.fileno()
+        output, report = self._process.stdout.fileno(), self._process.report
+        exit_by = float("inf")
         with selectors.DefaultSelector() as selector:
-            selector.register(self._channel, selectors.EVENT_READ)
-            selector.register(output, selectors.EVENT_READ)
-            while selector.get_map():
+            for descriptor in (self._channel, output, report):
+                selector.register(descriptor, selectors.EVENT_READ)
+            while True:
                 left = limit_seconds - self._active_seconds()
                 if left <= 0:
                     self._timed_out = True
                     return
+                left = min(left, exit_by - time.monotonic())
+                if left <= 0:
+                    return
                 for key, _ in selector.select(left):
                     chunk = os.read(key.fd, _CHUNK_BYTES)
-                    if not chunk:
+                    if key.fd == report:
+                        self._report += chunk
+                        if not chunk or self._exit_status() is not None:
+                            # Not when its pipes close: a child that it has forked may hold them open for ever.
+                            self._receive_rest()
+                            return
+                    elif not chunk:
                         selector.unregister(key.fd)
+                        if key.fd == self._channel:
+                            exit_by = time.monotonic() + _EXIT_SECONDS
                     elif key.fd == output:
                         self._log.write(chunk)
                     elif not self._receive(chunk):
                         return
-                if self._channel not in selector.get_map() and self._has_exited():
-                    return
 
     def _active_seconds(self) -> float:
         """Seconds since the start, without those in which the worker was suspended."""
         return time.monotonic() - self._start - (self._turn.suspended_seconds() if self._turn else 0.0)
 
-    def _has_exited(self) -> bool:
-        """Give a worker that closed its pipe 5 s to exit, but do not wait for children that hold its output open."""
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+    def _said(self, word: str) -> int | None:
+        """The number that the supervisor has reported under this word."""
+        for line in self._report.split(b"\n")[:-1]:
+            name, _, number = line.decode("ascii").partition(" ")
+            if name == word:
+                return int(number)
+        return None
+
+    def _exit_status(self) -> int | None:
+        status = self._said("ended")
+        return None if status is None else os.waitstatus_to_exitcode(status)
+
+    def _receive_rest(self) -> None:
+        """The worker has exited: read what it had sent before."""
+        os.set_blocking(self._channel, False)
+        with contextlib.suppress(BlockingIOError):
+            while (chunk := os.read(self._channel, _CHUNK_BYTES)) and self._receive(chunk):
+                pass
 
     def _receive(self, chunk: bytes) -> bool:
         """Process the events in a chunk. False when no more are expected: the worker is done, or it is broken."""
+        arrival = self._active_seconds()
         *lines, self._partial_line = (self._partial_line + chunk).split(b"\n")
         if len(self._partial_line) > _LONGEST_LINE_BYTES:
             lines.append(self._partial_line[:200])
@@ -236,9 +233,12 @@ class _Conversation:
                 shown = line[:80].decode("utf-8", "replace")
                 self._protocol_error = f"line {self._lines} of the protocol is not an event ({error}): {shown!r}"
                 return False
+            self._protocol_error = self._order.fault(event)
+            if self._protocol_error:
+                return False
             event = self._without_suspension(event)
             self._events.append(event)
-            self._arrivals.append(time.monotonic())
+            self._arrivals.append(arrival)
             self._on_event(event)
             if isinstance(event, Warm) and self._turn is not None:
                 self._turn.warm()
@@ -258,7 +258,6 @@ class _Conversation:
 
     def close(self) -> None:
         """Read the rest of the output, without waiting for a grandchild that still holds it open."""
-        assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         os.set_blocking(output, False)
         with contextlib.suppress(BlockingIOError):
@@ -281,19 +280,26 @@ class _Conversation:
         elif failure is not None:
             reason = _describe_failure(failure)
         elif not (self._events and isinstance(self._events[-1], Done)):
-            reason = f"{_describe_exit(self._process.returncode)} during {stage}"
+            reason = f"{self._describe_end()} during {stage}"
         else:
             outcome, reason = "ok", ""
         return WorkerResult(
             events=self._events,
+            arrivals=self._arrivals,
             outcome=outcome,
             reason=reason,
             stage="" if outcome == "ok" else stage,
             seconds=self._active_seconds(),
             log=self._log,
             traceback=failure.traceback if failure else "",
-            arrivals=self._arrivals,
         )
+
+    def _describe_end(self) -> str:
+        unstartable = self._said("unstartable")
+        if unstartable is not None:
+            return f"its interpreter cannot be started ({os.strerror(unstartable)})"
+        status = self._exit_status()
+        return "closed its pipe without an error message" if status is None else _describe_exit(status)
 
 
 _OUT_OF_MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "unable to allocate")

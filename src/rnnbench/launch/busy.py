@@ -1,0 +1,59 @@
+"""What else runs on the machine, said before anything is measured: the reader may want to stop it first."""
+
+import contextlib
+import os
+import time
+
+import psutil
+
+from rnnbench.machine import allowed_cpus
+
+_SECONDS = 0.3
+_SHARE = 0.25  # of one processor, of all together: what wakes up now and then stays below
+_LEAST_SHARE = 0.05  # of one that is named
+_NAMED = 3
+
+
+def describe_load(seconds: float = _SECONDS, named: int = _NAMED) -> str:
+    """One line about the other processes that compute now; empty when there is none to speak of.
+
+    The load average alone would not do: it still contains what this run has just done, such as creating environments.
+    """
+    before = _processor_times()
+    start = time.monotonic()
+    time.sleep(seconds)
+    wall = time.monotonic() - start
+    shares = {
+        process: (spent - before[process]) / wall for process, spent in _processor_times().items() if process in before
+    }
+    busy = sorted((one for one in shares.items() if one[1] >= _LEAST_SHARE), key=lambda one: -one[1])
+    total = sum(share for _, share in busy)
+    if total < _SHARE:
+        return ""
+    names = ", ".join(f"{_name(process)} ({process.pid}) {share:.0%}" for process, share in busy[:named])
+    more = f" and {len(busy) - named} more" if len(busy) > named else ""
+    cpus = len(allowed_cpus())
+    load = f"load {os.getloadavg()[0] / cpus:.1f} per processor; " if hasattr(os, "getloadavg") else ""
+    return f"this machine is busy: {load}others use {total:.1f} of {cpus} processors: {names}{more}"
+
+
+def _processor_times() -> dict[psutil.Process, float]:
+    """The processor seconds of all processes but this one."""
+    found: dict[psutil.Process, float] = {}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid():
+                times = process.cpu_times()
+                found[process] = times.user + times.system
+    return found
+
+
+def _name(process: psutil.Process) -> str:
+    """What the user would call it: the program, and of an interpreter what it runs."""
+    try:
+        words = process.cmdline()
+        name = process.name()
+    except psutil.Error:
+        return "a process that has ended"
+    script = next((os.path.basename(word) for word in words[1:] if not word.startswith("-")), "")
+    return f"{name} {script}".strip()[:60]
