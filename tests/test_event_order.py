@@ -77,7 +77,9 @@ def test_every_mode_of_the_worker_has_an_order():
 def test_a_measurement_with_any_one_event_left_out_doubled_or_swapped_is_refused():
     count = len(MEASURED)
     assert all(fault("measure", MEASURED[:at] + MEASURED[at + 1 :]) for at in range(count - 1))
-    assert all(fault("measure", MEASURED[: at + 1] + MEASURED[at:]) for at in range(count))
+    # Only sampling may begin again, where the first samples were still warm-up.
+    doubled = [at for at in range(count) if not isinstance(MEASURED[at], Sampling)]
+    assert all(fault("measure", MEASURED[: at + 1] + MEASURED[at:]) for at in doubled)
     for one, other in itertools.combinations(range(count), 2):
         swapped = list(MEASURED)
         swapped[one], swapped[other] = swapped[other], swapped[one]
@@ -92,7 +94,7 @@ def test_a_measurement_with_any_one_event_left_out_doubled_or_swapped_is_refused
         ("measure", (HELLO, BUILT, FIRST, WARM, WARM), "it sent 'warm' after 'warm', where 'sampling' was due"),
         ("measure", (*MEASURED[:4], SAMPLES), "it sent 'samples' after 'warm', where 'sampling' was due"),
         ("measure", (*MEASURED[:4], DONE), "it said it was done, but sent no 'sampling'"),
-        ("measure", (*MEASURED[:5], DONE), "it said it was done, but sent no 'samples'"),
+        ("measure", (*MEASURED[:5], DONE), "it said it was done, but sent no 'sampling' or 'samples'"),
         ("verify", (HELLO, BUILT, DONE), "it said it was done, but sent no 'arrays'"),
         ("verify", (HELLO, DONE), "it said it was done, but sent no 'built'"),
         ("start", (HELLO, SAMPLES), "it sent 'samples' after 'hello', where 'done' was due"),

@@ -138,7 +138,7 @@ def test_a_verification_is_kept_until_the_source_changes(sabotage, monkeypatch):
     plan = rnnbench.make_plan(["sabotage/packed/honest"], [TINY], device="cpu")
     assert not any(one.cached for one in rnnbench.verify_plan(plan).verifications)
     assert all(one.cached for one in rnnbench.verify_plan(plan).verifications)
-    monkeypatch.setattr("rnnbench.verify.verifier.source_hash", lambda *folders: "another")
+    monkeypatch.setattr("rnnbench.verify.verifier.reference_sources", lambda: "another")
     assert not any(one.cached for one in rnnbench.verify_plan(plan).verifications)
 
 

@@ -16,11 +16,11 @@ def test_every_framework_has_its_own_hash(sabotage):
     assert len(set(sources.values())) == len(sources)
 
 
-def test_a_hash_changes_with_the_code_and_with_nothing_else(tmp_path):
+def test_a_hash_changes_with_every_file_but_those_that_python_makes_of_them(tmp_path):
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "code.py").write_text("1")
     before = source_hash(tmp_path)
-    (tmp_path / "inside" / "notes.txt").write_text("anything")
+    (tmp_path / "inside" / "code.pyc").write_text("anything")
     source_hash.cache_clear()
     assert source_hash(tmp_path) == before
     (tmp_path / "inside" / "code.py").write_text("2")

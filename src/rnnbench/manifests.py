@@ -89,13 +89,20 @@ def read_manifest(folder: Path) -> Manifest:
 
 @lru_cache(maxsize=64)
 def source_hash(*folders: Path, pattern: str = "**/*") -> str:
-    """A short hash of all Python and TOML files of the folders: it changes with the code."""
+    """A short hash of all files of the folders: it changes with the code, and with any file that the code may read."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.glob(pattern)):
-            if path.suffix in (".py", ".toml"):
-                digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+            if path.is_file() and path.suffix != ".pyc":  # compiled by Python from what is hashed already
+                content = hashlib.sha256(path.read_bytes()).digest()
+                digest.update(str(path.relative_to(folder)).encode() + b"\0" + content)
     return digest.hexdigest()[:16]
+
+
+def reference_sources() -> str:
+    """The hash of the code that says what is right: the reference, and the comparison with it."""
+    driver = Path(__file__).resolve().parent
+    return source_hash(driver / "reference", driver / "verify")
 
 
 def system_sources(manifest: Manifest) -> str:
@@ -118,7 +125,13 @@ def system_sources(manifest: Manifest) -> str:
 
 def describe_tool() -> Tool:
     sources = {name: system_sources(manifest) for name, manifest in manifests().items()}
-    return Tool(version=__version__, revision=_revision(), worker=source_hash(worker_package()), sources=sources)
+    return Tool(
+        version=__version__,
+        revision=_revision(),
+        worker=source_hash(worker_package()),
+        reference=reference_sources(),
+        sources=sources,
+    )
 
 
 def _revision() -> str:

@@ -16,7 +16,7 @@ from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.domain.run import Run
-from rnnbench.environments.environment import fingerprint, inspect_python
+from rnnbench.environments.environment import arithmetic_variables, fingerprint, inspect_python
 from rnnbench.errors import UserError
 from rnnbench.files import file_name
 from rnnbench.launch.busy import describe_load
@@ -97,6 +97,7 @@ def begin_run(
         environments=prepared.environments,
         cases=prepared.cases,
         left_out=prepared.left_out,
+        variables=arithmetic_variables(),
         profile=profile,
     )
     create_folder(folder, new_run)
@@ -123,6 +124,7 @@ def resume(
         session.require_frameworks()
         if session.has_records:
             session.require_same_environments()
+            session.require_same_programs()
         session.name_other_load()
         session.verify()
         session.measure_limits()
@@ -149,6 +151,7 @@ def profile_run(
         if resumed:
             session.require_frameworks()
             session.require_same_environments()
+            session.require_same_programs()
         session.profile(parts)
 
 
@@ -198,8 +201,25 @@ class Session:
                     f"the environment {environment.id} has changed since this run began",
                     "start a new run: rows from different environments must not share a name",
                 )
-        if describe_tool().worker != self.run.tool.worker:
-            self._listener.note("warning: the worker's source has changed since this run began")
+
+    def require_same_programs(self) -> None:
+        """Raise a UserError unless the rows that are left would be computed by the programs that the others were."""
+        now, then = describe_tool(), self.run.tool
+        frameworks = sorted({case.framework for case in self.run.cases})
+        changed = [f"the source of {name}" for name in frameworks if now.sources[name] != then.sources.get(name)]
+        if now.reference != then.reference:
+            changed.append("the reference")
+        variables = {**arithmetic_variables(), **self.run.variables}
+        changed += [
+            f"the variable {name}"
+            for name in sorted(variables)
+            if arithmetic_variables().get(name) != self.run.variables.get(name)
+        ]
+        if changed:
+            raise UserError(
+                f"since this run began, {', '.join(changed[:4])} {'has' if len(changed) == 1 else 'have'} changed",
+                "start a new run: no row may mix two programs",
+            )
 
     def name_other_load(self) -> None:
         """Say what else this machine computes, before anything is measured on it."""

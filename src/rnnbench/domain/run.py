@@ -50,6 +50,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     revision: str = ""  # of its git checkout, with `+` if files were changed
     worker: str = ""  # hash of the worker package's source
+    reference: str = ""  # hash of the source of the reference and of the comparison with it
     sources: dict[str, str] = {}  # framework -> hash of the code that computes its rows
 
 
@@ -72,6 +73,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, Environment]
     cases: tuple[Case, ...]
     left_out: tuple[LeftOut, ...] = ()
+    variables: dict[str, str] = {}  # environment variables that change what frameworks compute, when the run began
     profile: bool = False  # each case is also profiled, after all cases were timed
 
 

@@ -53,6 +53,19 @@ def child_variables(*, external: bool = False) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in dropped}
 
 
+#: Variables that change a framework's arithmetic, its kernels or how it compiles, by how their names begin.
+_ARITHMETIC = (
+    "NVIDIA_TF32_OVERRIDE", "CUBLAS_", "CUDNN_", "CUDA_", "DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "OMP_",
+    "KMP_", "GOMP_", "ATEN_", "TORCH", "PYTORCH_", "TRITON_", "XLA_", "TF_", "JAX_", "KERAS_", "PYTENSOR_", "THEANO_",
+    "NUMBA_", "ORT_", "OV_", "NPY_", "LD_PRELOAD", "LD_LIBRARY_PATH",
+)  # fmt: skip
+
+
+def arithmetic_variables() -> dict[str, str]:
+    """The variables of this process that workers inherit and that may change what they compute."""
+    return {name: value for name, value in sorted(child_variables().items()) if name.startswith(_ARITHMETIC)}
+
+
 def inspect_python(path: Path, *, external: bool = False) -> Inspection:
     """Start the interpreter at `path` and list its distributions; `external` if rnnbench did not create it."""
     # A created environment is a venv and complete: `-I` excludes everything outside of it.

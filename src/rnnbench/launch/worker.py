@@ -221,7 +221,8 @@ class _Conversation:
 
     def _receive(self, chunk: bytes) -> bool:
         """Process the events in a chunk. False when no more are expected: the worker is done, or it is broken."""
-        arrival = self._active_seconds()
+        # While a worker is suspended its clock stands still, but for the moment between two readings of time.
+        arrival = max(self._active_seconds(), *self._arrivals[-1:], 0.0)
         *lines, self._partial_line = (self._partial_line + chunk).split(b"\n")
         if len(self._partial_line) > _LONGEST_LINE_BYTES:
             lines.append(self._partial_line[:200])

@@ -133,7 +133,8 @@ def _cache_path(blank: Expected, seed: int, batches: list[Batch]) -> Path:
     """Named by all that the results depend on: the workload with all its fields, the data, and the reference."""
     driver = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256(msgspec.json.encode([blank.workload, blank.phase, blank.biases, seed]))
-    digest.update(source_hash(driver / "reference", driver / "verify").encode())
+    digest.update(source_hash(driver / "reference").encode())
+    digest.update(source_hash(driver / "verify", pattern=Path(__file__).name).encode())
     for batch in batches:
         for values in batch.values():
             digest.update(np.ascontiguousarray(values).data)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
+from rnnbench.environments.environment import arithmetic_variables
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import ResolvedCase, make_job
@@ -24,7 +25,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.schedule import in_parallel
 from rnnbench.launch.worker import run_worker
-from rnnbench.manifests import source_hash, system_sources
+from rnnbench.manifests import reference_sources, system_sources
 from rnnbench.plan import Plan
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
 from rnnbench.verify.compare import compare
@@ -152,12 +153,14 @@ def _with_verdict(verification: Verification) -> Verification:
 
 
 def cache_path(resolved: ResolvedCase, method: Method) -> Path:
-    """The cache file of a verdict, named by all it depends on, including the source of worker, system and reference."""
-    driver = Path(__file__).resolve().parent.parent
-    reference_source = source_hash(driver / "reference", driver / "verify")
+    """The cache file of a verdict, named by all it depends on.
+
+    That is the workload with all its fields, the source of worker, system and reference, the versions of all that is
+    installed, and the environment variables that change arithmetic.
+    """
     case = resolved.case
     parts = (
-        case.workload,
+        msgspec.json.encode(resolved.workload).decode(),
         case.system,
         case.device,
         case.precision,
@@ -165,7 +168,8 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
         str(resolved.system.biases),
         resolved.environment.fingerprint,
         system_sources(resolved.manifest),
-        reference_source,
+        reference_sources(),
+        msgspec.json.encode([resolved.manifest.variables, arithmetic_variables()], order="sorted").decode(),
         str(method.threads),
         str(method.flush_denormals),
         str(method.seed),
