@@ -36,21 +36,32 @@ def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.f
         name: _uniform(_random_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
         for name, shape in parameter_shapes(workload).items()
     }
-    for name, array in parameters.items():
-        if name.startswith("layer") and name.endswith(".b"):
-            _let_some_units_remember(array, workload)
+    if not workload.one_step:
+        _let_some_units_remember(parameters, workload)
     return parameters
 
 
-#: One unit in so many forgets slowly enough that the first step still shows in the last. All others have forgotten it
-#: after some thirty steps: a system that leaves out the beginning of a long sequence would compute the same numbers.
+#: One unit in so many remembers the whole sequence. All others have forgotten a step after thirty more: a system that
+#: leaves out the beginning of a long sequence would compute the same numbers.
 REMEMBERING = 16
 
 
-def _let_some_units_remember(bias: NDArray[np.float32], workload: Workload) -> None:
-    """Their forget gate is about 1 − 1/steps, by its bias; the gates are in the order i, f, g, o."""
-    forget = bias[workload.hidden : 2 * workload.hidden]
-    forget[::REMEMBERING] += np.float32(np.log(max(1, workload.steps - 1)))
+def _let_some_units_remember(parameters: dict[str, NDArray[np.float32]], workload: Workload) -> None:
+    """Their forget gate is about 1 − 1/steps, and their input gate 1/√steps, so that they sum up without overflowing.
+
+    They hardly feed back into their own layer: with such long memories, feedback would amplify every rounding error.
+    The gates are in the order i, f, g, o.
+    """
+    hidden, steps = workload.hidden, max(2, workload.steps)
+    units = np.arange(0, hidden, REMEMBERING)
+    for name, array in parameters.items():
+        if not name.startswith("layer"):
+            continue
+        if name.endswith(".b"):
+            array[units] -= np.float32(0.5 * np.log(steps))
+            array[hidden + units] += np.float32(np.log(steps - 1))
+        elif name.endswith(".u"):
+            array[units] *= np.float32(0.01)
 
 
 def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | None = None) -> list[Batch]:
