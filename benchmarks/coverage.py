@@ -148,6 +148,18 @@ def coverage(draw: Draw, cases: int, launches: int, intervals: int, seed: int = 
     return float(np.mean(times)), float(np.mean(ratios))
 
 
+def coverage_of_repeats(cases: int, launches: int, intervals: int) -> float:
+    """Of the ratios of a case in two runs, whose launches vary alike, where cases differ in how much."""
+    generator = np.random.default_rng((2, cases, launches))
+    held: list[bool] = []
+    while len(held) < intervals:
+        sizes = between(generator, cases, 0.7)[:, None]
+        first, second = (levels_of(sizes * generator.standard_normal((cases, launches))) for _ in range(2))
+        found = (ratio(one, other, alike=True) for one, other in zip(first, second, strict=True))
+        held += [interval.low <= 1 <= interval.high for interval in found]
+    return float(np.mean(held))
+
+
 def main() -> None:
     intervals = INTERVALS // 10 if "--quick" in sys.argv else INTERVALS
     print("| launches vary | cases | " + " | ".join(f"{count} launches" for count in LAUNCHES) + " |")
@@ -164,6 +176,9 @@ def main() -> None:
                 for what, share in zip(("times", "ratios"), shares, strict=True)
                 if not ALLOWED[0] <= share <= ALLOWED[1]
             ]
+    for cases in CASES:
+        repeats = [f"{100 * coverage_of_repeats(cases, launches, intervals):.1f}" for launches in LAUNCHES]
+        print(f"| the same case in two runs: the ratio | {cases} | {' | '.join(repeats)} |")
     print("\nCoverage in percent: of times / of ratios. Outside 93 to 97 %:")
     print("\n".join(outside) or "none")
 

@@ -238,7 +238,7 @@ def _geometric_mean(comparable: Sequence[tuple[ComparedCase, ComparedCase]]) -> 
         return None
     logs = [second.level.log - first.level.log for first, second in comparable if first.level and second.level]
     runs = [_mean_of_run([pair[side] for pair in comparable]) for side in (0, 1)]
-    interval = ratio(runs[1], runs[0]) if runs[0] and runs[1] else None
+    interval = ratio(runs[1], runs[0], alike=True) if runs[0] and runs[1] else None
     return Mean(
         ratio=math.exp(sum(logs) / len(logs)),
         low=interval.low if interval else None,
@@ -258,7 +258,7 @@ def _case_comparison(
     a: ComparedCase, b: ComparedCase, reason: str, differing: tuple[DifferenceKind, ...], threshold: float
 ) -> CaseComparison:
     case = a.case
-    between = None if reason or a.level is None or b.level is None else ratio(b.level, a.level)
+    between = None if reason or a.level is None or b.level is None else ratio(b.level, a.level, alike=True)
     launches = (*a.launches, *b.launches)
     return CaseComparison(
         workload=case.workload,

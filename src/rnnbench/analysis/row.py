@@ -145,7 +145,7 @@ def over(measured: MeasuredRow, base: MeasuredRow) -> Interval:
     """The ratio of the first row's time to the second's."""
     if measured is base:
         return Interval(1.0, 1.0, 1.0)
-    return ratio(measured.known_level, base.known_level)
+    return ratio(measured.known_level, base.known_level, alike=measured.row.system == base.row.system)
 
 
 def memory_of(row: Row) -> int | None:

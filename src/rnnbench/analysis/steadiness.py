@@ -5,6 +5,7 @@ launch that was not warm begin high and end low, and their mean is neither.
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from rnnbench.stats.intervals import SpeedVerdict, difference_verdict, interval_
 
 DRIFT = 0.02  # smaller changes are noise
 LARGE = 0.10  # a row that changed surely by more while it was sampled is not steady
-APART = 1.20  # times: so far apart are the halves of a launch that is not steady, however few samples it has
+APART = 1.20  # times: so far apart are the parts of a launch that is not steady, however few samples it has
 
 
 def is_steady(launches: Sequence[Launch]) -> bool:
@@ -44,7 +45,7 @@ def within_launches(launches: Sequence[Launch], threshold: float = DRIFT) -> Spe
 
 
 def _falls_apart(launch: Launch) -> bool:
-    """Whether most samples of one half lie far above all of the other half.
+    """Whether all samples of one half lie far above the other half, or the first two are the slowest by far.
 
     Five samples that fall to a seventh vary so much that no test of their means sees it. One slow block is no drift.
     """
@@ -52,6 +53,7 @@ def _falls_apart(launch: Launch) -> bool:
     half = len(times) // 2
     if half < 2:
         return False
-    early, late = sorted(times[:half]), sorted(times[len(times) - half :])
-    middle = (half - 1) // 2
-    return early[middle] > APART * late[-1] or late[middle] > APART * early[-1]
+    early, late, rest = times[:half], times[len(times) - half :], times[2:]
+    apart = min(early) > APART * max(late) or min(late) > APART * max(early)
+    falling = times[0] > times[1] > max(rest) and statistics.fmean(times) > APART * statistics.median(rest)
+    return apart or falling

@@ -36,9 +36,18 @@ def quotient(over: Sequence[Level], under: Sequence[Level]) -> Interval:
     return interval_around(log, math.hypot(*(level.error for level in levels)), _freedom(levels, [1.0] * len(levels)))
 
 
-def ratio(level: Level, base: Level) -> Interval:
-    """How many times as long as the base it takes."""
-    return quotient([level], [base])
+def ratio(level: Level, base: Level, alike: bool = False) -> Interval:
+    """How many times as long as the base it takes.
+
+    `alike` where both are one case, in two runs or two versions: then their launches vary alike, and what each side
+    knows about that adds up. A small difference is found more often.
+    """
+    if not alike:
+        return quotient([level], [base])
+    lent = (
+        0.0 if math.isinf(level.own) or math.isinf(base.own) else max(each.freedom - each.own for each in (level, base))
+    )
+    return interval_around(level.log - base.log, math.hypot(level.error, base.error), level.own + base.own + lent)
 
 
 def share_of_gap(level: Level, slow: Level, fast: Level) -> Interval | None:
