@@ -115,8 +115,8 @@ def percent_interval(value: Interval) -> str:
 
 def count_interval(value: Interval) -> str:
     """`716 [402, 2,574]`; values below 1 become 1, the number of the first batch."""
-    low, estimate, high = (f"{max(1, round(one)):,}" for one in value)
-    return f"{marked(estimate, value.uncertain)} [{low}, {high}]"
+    whole = Interval(*(max(1, round(one)) for one in value))
+    return f"{marked(f'{whole.estimate:,}', whole.uncertain)} [{whole.low:,}, {whole.high:,}]"
 
 
 def listing(names: Sequence[str]) -> str:
