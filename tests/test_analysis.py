@@ -30,7 +30,7 @@ def test_the_gap_is_fine_eager_over_the_best_verified_row():
     )
     (gap,) = group.gaps
     assert (gap.eager, gap.best, gap.seen) == (named("toy/fine/eager"), named("other/stack/eager"), True)
-    assert gap.times == (4.0, 4.0, 4.0)
+    assert gap.times == pytest.approx((4.0, 4.0, 4.0))
 
 
 @pytest.mark.parametrize("verdict", ["wrong", "failed", ""])
@@ -218,4 +218,4 @@ def test_a_run_without_results_is_analysed_too():
 def test_loaded_runs_are_analysed_from_python():
     contents = contents_of(MadeUpRow("toy/fine/eager", 8.0), MadeUpRow("toy/stack/eager", 2.0))
     analysis = rnnbench.analyse_runs(rnnbench.Results(contents), rnnbench.Results(contents))
-    assert [one.gaps[0].times.estimate for one in analysis.groups] == [4.0, 4.0]
+    assert [one.gaps[0].times.estimate for one in analysis.groups] == pytest.approx([4.0, 4.0])

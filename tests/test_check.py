@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from analysis_runs import make_limit
 from made_up import make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.check import CHECKS, check_run, is_fit
 from rnnbench.cli.answers import show_check
@@ -25,7 +26,8 @@ def good(cases=CASES, launches=3, samples=10, noise=0.01, change=lambda number, 
                 for position in range(samples)
             ]
             quiet = {"probe_before_s": 0.003 * generator.normal(1, 0.01), "probe_after_s": 0.003}
-            records.append(make_launch(case, *seconds, round=number, **{**quiet, **launch}))
+            checked = {"steady": True, "checked": "three updates and an unseen batch" if number == 0 else ""}
+            records.append(make_launch(case, *seconds, round=number, **{**quiet, **checked, **launch}))
     return Contents(run=make_run(cases), records=tuple(records))
 
 
@@ -104,8 +106,10 @@ def test_wrong_and_failed_rows_are_a_warning(verdict):
 
 def test_one_launch_of_each_is_too_few():
     quick = of_run(good(launches=1), method=Method(launches=1))
-    finding = spoilt(quick, "launches")
+    assert {one.about for one in check_run(quick) if one.level == "problem"} == {"launches", "intervals"}
+    finding = found(quick, "launches")
     assert len(finding.rows) == 20
+    assert "20 are over ±20 % and marked ±" in found(quick, "intervals").what
     assert "--launches 3" in finding.advice
 
 
@@ -127,7 +131,7 @@ def test_a_noisy_launch_that_was_repeated_does_not_count():
 
 
 def test_wide_intervals_are_a_problem_and_the_advice_depends_on_whether_launches_or_samples_vary():
-    assert "longer sampling" in spoilt(good(noise=0.3), "intervals").advice
+    assert "longer sampling" in spoilt(good(noise=0.2), "intervals").advice
     generator = np.random.default_rng(1)
     levels = generator.normal(1, 0.15, 60)
     apart = replaced(good(), lambda position: {})
@@ -138,6 +142,35 @@ def test_wide_intervals_are_a_problem_and_the_advice_depends_on_whether_launches
     ]
     apart = msgspec.structs.replace(apart, records=(*(make_proof(case) for case in CASES), *moved))
     assert "--launches 8" in spoilt(apart, "intervals").advice
+
+
+# --- what was timed ---------------------------------------------------------------------------------------
+
+
+def test_rows_that_were_not_checked_at_full_size_are_a_problem():
+    finding = spoilt(good(checked=""), "full size")
+    assert len(finding.rows) == 20
+    assert "measure again" in finding.advice
+    unverified = of_run(good(checked=""), method=Method(verify=False))
+    assert found(unverified, "full size").level == "warning"
+
+
+def test_one_checked_launch_of_a_case_is_enough():
+    assert found(good(), "full size").level == "ok"
+
+
+def test_a_row_above_the_machines_limit_is_a_problem():
+    whole = good()
+    slow = make_limit(CASES[0], flops_per_s=1e10)  # the work of a batch takes 1.9 s, the rows 0.1
+    finding = spoilt(msgspec.structs.replace(whole, records=(*whole.records, slow)), "limit")
+    assert len(finding.rows) == 20
+    assert "do not trust" in finding.advice
+
+
+@pytest.mark.parametrize(("count", "level"), [(2, "warning"), (5, "problem")])
+def test_rows_that_were_not_warm_when_sampling_began_are_named(count, level):
+    cold = replaced(good(), lambda position: {"steady": position >= count})
+    assert len(spoilt(cold, "steadiness", level).rows) == count
 
 
 # --- drift ----------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ def stored(tmp_path):
         append(folder, make_proof(CASE))
         for number in range(3):
             seconds = [scale * (0.1 + 0.0001 * (number + step)) for step in range(5)]
-            append(folder, make_launch(CASE, *seconds, round=number, probe_before_s=0.003, probe_after_s=0.003))
+            good = {"probe_before_s": 0.003, "probe_after_s": 0.003, "checked": "forward only"}
+            append(folder, make_launch(CASE, *seconds, round=number, **good))
         return str(folder)
 
     return write

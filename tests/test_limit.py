@@ -176,7 +176,9 @@ def test_every_row_says_what_share_of_the_limit_it_reaches():
     (row,) = rows_with(make_limit(flops_per_s=1e10, bytes_per_s=1e12))
     least = flops(CATALOG["ce-short"], "train") / 1e10
     assert row.limit_s == pytest.approx(least)
-    assert (row.limit_share, row.limit_share_low, row.limit_share_high) == pytest.approx((least / 2,) * 3)
+    assert row.limit_share == pytest.approx(least / 2)
+    walls = (row.wall_high_s, row.wall_low_s)
+    assert (row.limit_share_low, row.limit_share_high) == pytest.approx([least / wall for wall in walls])
 
 
 def test_the_limit_is_the_machines_not_the_frameworks():

@@ -63,7 +63,7 @@ def test_bars_show_every_time_with_interval_and_ratio_and_a_wrong_row_last_witho
     assert all(one["low"] <= one["wall"] <= one["high"] for one in data)
     assert data[0]["label"].endswith("· 1.00×")
     assert data[-1]["wrong"]
-    assert data[-1]["label"] == "30.0 ms · wrong"
+    assert data[-1]["label"] == "30.0 ms± · wrong"  # one launch: uncertain
     noisy = next(one for one in data if one["name"] == "pytorch/fine/eager @ pytorch-2.0")
     assert noisy["label"].endswith("4.00× ~")
 

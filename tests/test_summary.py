@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis_runs import MadeUpRow, contents_of, make_limit
-from rnnbench.analysis.launch_intervals import with_launch_intervals
+from rnnbench.analysis.row import is_verified, over
 from rnnbench.analysis.rows import measure_rows
 from rnnbench.report.document import analyse
-from rnnbench.stats.intervals import ratio
 
 NOISE = 0.02
 SYSTEMS = [
@@ -47,20 +46,19 @@ def rows(draw):
 
 
 class Truth:
-    """What the sentences of a group must agree with, from its rows and their replicates alone."""
+    """What the sentences of a group must agree with, from its rows and their levels alone."""
 
     def __init__(self, made, contents):
         systems = [one.system for one in made]
         names = [f"{one.system} @ {one.environment}" if systems.count(one.system) > 1 else one.system for one in made]
-        self.measured = dict(zip(names, with_launch_intervals(measure_rows(contents), 0.1), strict=True))
+        self.measured = dict(zip(names, measure_rows(contents), strict=True))
         self.rows = {name: (one, self.measured[name].row) for name, one in zip(names, made, strict=True)}
-        self.verified = {name: row for name, (_, row) in self.rows.items() if row.status == "verified"}
+        self.verified = {name: row for name, (_, row) in self.rows.items() if is_verified(row)}
         self.best = min(self.verified, key=lambda name: self.verified[name].wall_s, default=None)
 
     @cache  # noqa: B019 - it lives for one example
     def ratio(self, name, base):
-        mine, theirs = self.measured[name], self.measured[base]
-        return ratio(mine.row.wall_s, mine.draws, theirs.row.wall_s, theirs.draws)
+        return over(self.measured[name], self.measured[base])
 
     def slower(self, name, base):
         return self.ratio(name, base).low > 1 + NOISE
@@ -82,8 +80,8 @@ class Truth:
 
 
 NAME = r"(\S+(?: @ \S+)?)"
-NUMBER = r"(-?[\d,.]+)"
-TIME = rf"({NUMBER[1:-1]} (?:s|ms|µs))"
+NUMBER = r"(-?[\d,.]+)±?"
+TIME = r"(-?[\d,.]+ (?:s|ms|µs))"
 SPAN = rf"\[{NUMBER}, {NUMBER}\]"
 
 
@@ -212,6 +210,15 @@ def wrong(truth, names):
     return set(names_in(names)) == {name for name, (_, row) in truth.rows.items() if row.status == "wrong"}
 
 
+def above(truth, names):
+    rows = {name: row for name, (_, row) in truth.rows.items() if row.above_limit and row.status != "wrong"}
+    return set(names_in(names)) == set(rows) and all(row.limit_share_low > 1.1 for row in rows.values())
+
+
+def unsteady(truth, names):
+    return set(names_in(names)) == {name for name, row in truth.verified.items() if row.steady is False}
+
+
 def once(truth, count, of):
     return (int(count), int(of)) == (sum(row.launches == 1 for row in truth.verified.values()), len(truth.verified))
 
@@ -238,7 +245,7 @@ READERS = [
         rf"(?: {NAME} needs the least memory: {NUMBER} MB\.)?",
         cost,
     ),
-    (rf"{NAME} reaches {NUMBER} % {SPAN} of the machine's limit, \S+ \S+ a batch\.", reaches),
+    (rf"{NAME} reaches {NUMBER} %±? {SPAN} of the machine's limit, \S+ \S+ a batch\.", reaches),
     (
         rf"{NAME} is faster than the machine's limit, \S+ \S+ a batch: the machine's rates were measured too low\.",
         lambda truth, name: name == truth.best and truth.verified[name].limit_share_low > 1,
@@ -249,13 +256,15 @@ READERS = [
         rf"No price of flexibility is seen: {NAME} is itself the best row\.",
         lambda truth, name: no_gap(truth, name, name),
     ),
-    (rf"{NAME} wins back {NUMBER} % {SPAN} of that with the same program\.", recovered),
+    (rf"{NAME} wins back {NUMBER} %±? {SPAN} of that with the same program\.", recovered),
     (
         rf"{NAME} (wins nothing|is not seen to win anything) back: it takes {NUMBER} times {SPAN} as long as {NAME}\.",
         nothing_recovered,
     ),
     (rf"{NAME} compiles {TIME} longer than {NAME} and has made up for it after {NUMBER} {SPAN} batches\.", pays),
     (r"(.+?) computes? something else and (?:is|are) not compared\.", wrong),
+    (r"(.+?) (?:is|are) faster than this machine can be and (?:is|are) not compared\.", above),
+    (r"(.+?) (?:was|were) not steady while sampled: do not trust the time\.", unsteady),
     (r"(\d+) of (\d+) verified rows had one launch: .*\.", once),
     (r"The machine was busy while (\d+) of (\d+) verified rows were measured\.", busy),
 ]

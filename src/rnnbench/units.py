@@ -5,6 +5,15 @@ from collections.abc import Sequence
 
 from rnnbench.domain.result import Interval
 
+#: After a time or a ratio whose interval is wider than ±20 %, and its meaning in every legend.
+UNCERTAIN_MARK = "±"
+UNCERTAIN_MEANING = "uncertain: the 95 % interval of this figure is wider than ±20 %"
+
+
+def marked(text: str, uncertain: bool) -> str:
+    """`1.85 s±`: a figure with the mark, where it is uncertain."""
+    return text + UNCERTAIN_MARK if uncertain else text
+
 
 def seconds(value: float | None) -> str:
     """`312 ms`, `1.52 s`, `48.1 µs`; a dash if it was not measured."""
@@ -89,25 +98,25 @@ def duration(value: float) -> str:
 
 
 def seconds_interval(value: Interval) -> str:
-    """`184 ms [172, 199]`."""
-    return f"{seconds(value.estimate)} {span(value.low, value.high, value.estimate)}"
+    """`184 ms [172, 199]`, `184 ms± [120, 260]`."""
+    return f"{marked(seconds(value.estimate), value.uncertain)} {span(value.low, value.high, value.estimate)}"
 
 
 def times_interval(value: Interval) -> str:
-    """`1.39 times [1.24, 1.55]`."""
-    return f"{figures(value.estimate)} times [{figures(value.low)}, {figures(value.high)}]"
+    """`1.39 times [1.24, 1.55]`, `1.39± times [0.93, 1.98]`."""
+    return f"{marked(figures(value.estimate), value.uncertain)} times [{figures(value.low)}, {figures(value.high)}]"
 
 
 def percent_interval(value: Interval) -> str:
     """`13.0 % [-20.6, 35.4]`."""
     low, estimate, high = (figures(100 * one) for one in value)
-    return f"{estimate} % [{low}, {high}]"
+    return f"{marked(f'{estimate} %', value.uncertain)} [{low}, {high}]"
 
 
 def count_interval(value: Interval) -> str:
     """`716 [402, 2,574]`; values below 1 become 1, the number of the first batch."""
-    low, estimate, high = (f"{max(1, round(one)):,}" for one in value)
-    return f"{estimate} [{low}, {high}]"
+    whole = Interval(*(max(1, round(one)) for one in value))
+    return f"{marked(f'{whole.estimate:,}', whole.uncertain)} [{whole.low:,}, {whole.high:,}]"
 
 
 def listing(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from rnnbench.domain.case import Case
-from rnnbench.domain.result import Launch, Status, Verification
+from rnnbench.domain.result import Figure, Launch, Status, Verification
 from rnnbench.store import Contents
 
 
@@ -26,12 +26,25 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.launches) and self.failure is None
 
     @property
+    def checked(self) -> str:
+        """What of the timed program was checked at full size; the first launch is checked, the others need not be."""
+        return next((launch.checked for launch in self.launches if launch.checked), "")
+
+    @property
+    def worst_at_full_size(self) -> Figure | None:
+        """The figure of the timed program that is furthest off, if one does not pass."""
+        failing = [figure for launch in self.launches for figure in launch.checks if not figure.passes]
+        return max(failing, key=lambda figure: figure.excess, default=None)
+
+    @property
     def status_and_reason(self) -> tuple[Status, str]:
         """The status of the row, and the reason where it is not `verified`."""
         if not self.launches:
             return "unverified", "not measured yet"
         if self.failure is not None:
             return "timeout" if self.failure.outcome == "timeout" else "failed", self.failure.reason
+        if self.worst_at_full_size is not None:
+            return "wrong", f"at full size: {self.worst_at_full_size}"
         if self.proof is None:
             return "unverified", "not verified in this run"
         if self.proof.verdict == "verified":
@@ -52,6 +65,14 @@ def find_case_results(contents: Contents) -> Iterator[CaseResult]:
             launches=tuple(_chosen_attempt(rounds[number]) for number in sorted(rounds)),
             proof=proofs.get(_proof_key(case, contents.run.proved_on[case.workload])),
         )
+
+
+def find_measured_launches(contents: Contents) -> Iterator[tuple[Launch, ...]]:
+    """The launches of every measured case in the run's records, also of those that a smaller choice has left out."""
+    for rounds in _attempts(record for record in contents.records if isinstance(record, Launch)).values():
+        chosen = tuple(_chosen_attempt(rounds[number]) for number in sorted(rounds))
+        if all(launch.outcome == "ok" for launch in chosen):
+            yield chosen
 
 
 def _attempts(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:

@@ -9,7 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from rnnbench.analysis.stability import DRIFT, RunQuality, can_judge_rounds, odd_round, probe_change, within_launches
+from rnnbench.analysis.limit import BUSY_TOLERANCE, TOLERANCE
+from rnnbench.analysis.stability import RunQuality, can_judge_rounds, odd_round, probe_change
+from rnnbench.analysis.steadiness import DRIFT, within_launches
 from rnnbench.domain.result import clocks_changed
 from rnnbench.store import Contents
 
@@ -75,6 +77,31 @@ def _verified(quality: RunQuality) -> Finding:
     )
 
 
+def _full_size(quality: RunQuality) -> Finding:
+    """The small version that was verified is not the program that was timed: that one has to be checked as well."""
+    unchecked = [row.key for row in quality.timed_rows if not row.checked]
+    return _of_rows(
+        "full size",
+        unchecked,
+        len(quality.timed_rows),
+        "were not checked at full size: only a small version of the timed program was verified, if any",
+        "measure again with a current rnnbench, without --no-verify",
+        tolerated=0 if quality.run.method.verify else 1,
+    )
+
+
+def _limit(quality: RunQuality) -> Finding:
+    return _of_rows(
+        "limit",
+        [row.key for row in quality.timed_rows if row.above_limit],
+        len(quality.timed_rows),
+        f"are faster than the machine's limit by more than {100 * (TOLERANCE - 1):.0f} % "
+        f"({100 * (BUSY_TOLERANCE - 1):.0f} % where its rates were measured on a busy machine)",
+        "the clock stopped too early, or the work was not done: do not trust these rows",
+        tolerated=0,
+    )
+
+
 def _wrong(quality: RunQuality) -> Finding:
     statuses = [(result.case.key, result.status_and_reason[0]) for result in quality.results]
     broken = [key for key, status in statuses if status in ("wrong", "failed", "timeout")]
@@ -115,6 +142,7 @@ def _quiet(quality: RunQuality) -> Finding:
 def _narrow(quality: RunQuality) -> Finding:
     wide = [row for row in quality.timed_rows if row.half_width > WIDE]
     widest = max((row.half_width for row in quality.timed_rows), default=0.0)
+    marked = sum(row.uncertain for row in quality.timed_rows)
     varying_launches = sum(row.launches_differ for row in wide)
     advice = (
         "launches differ more than samples do: make more of them, --launches 8"
@@ -125,12 +153,23 @@ def _narrow(quality: RunQuality) -> Finding:
         "intervals",
         [row.key for row in wide],
         len(quality.timed_rows),
-        f"have an interval wider than ±{100 * WIDE:g} % (the widest: ±{100 * widest:.1f} %)",
+        f"have an interval wider than ±{100 * WIDE:g} % (the widest: ±{100 * widest:.1f} %; "
+        f"{marked} are over ±20 % and marked ±)",
         advice,
     )
 
 
 def _steady(quality: RunQuality) -> Finding:
+    return _of_rows(
+        "steadiness",
+        [row.key for row in quality.timed_rows if not row.steady],
+        len(quality.timed_rows),
+        "were not steady: still falling when sampling began, or drifting by much (marked not steady)",
+        "their times are not those of a warm program: --effort thorough warms up longer, or quiet the machine",
+    )
+
+
+def _drift(quality: RunQuality) -> Finding:
     verdicts = [(row.key, within_launches(row.launches)) for row in quality.timed_rows]
     faster = [key for key, verdict in verdicts if verdict == "faster"]
     slower = [key for key, verdict in verdicts if verdict == "slower"]
@@ -247,11 +286,14 @@ def _source(quality: RunQuality) -> Finding:
 CHECKS: tuple[Callable[[RunQuality], Finding], ...] = (
     _complete,
     _verified,
+    _full_size,
     _wrong,
+    _limit,
     _launches,
     _quiet,
     _narrow,
     _steady,
+    _drift,
     _rounds,
     _speed,
     _gpu_clock,

@@ -5,24 +5,20 @@ its interval and verdict is given only where nothing that matters differs.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.differences import Difference, DifferenceKind, Differences
+from rnnbench.analysis.levels import find_level, find_spread, log_times
+from rnnbench.analysis.steadiness import is_steady
 from rnnbench.domain.case import Case, LeftOut
 from rnnbench.domain.result import Interval, Launch, Status
 from rnnbench.errors import UserError
-from rnnbench.stats.intervals import difference_verdict
-from rnnbench.stats.launch_means import (
-    LaunchMean,
-    launch_mean,
-    mean_over_cases,
-    ratio_intervals,
-    single_launch_interval,
-)
+from rnnbench.stats.intervals import difference_verdict, interval_of, ratio
+from rnnbench.stats.launch_means import Level, Spread, mean_over_cases
 from rnnbench.store import Contents
 
 #: Two runs of one program differ by about as much for reasons that no launch within a run can show.
@@ -51,9 +47,13 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    uncertain_a: bool = False  # the interval of the time in A is wider than ±20 %
+    uncertain_b: bool = False
+    ratio_uncertain: bool = False
     launches_a: int = 0
     launches_b: int = 0
     noisy: bool = False  # the machine was busy during some launch that is used
+    steady: bool = True  # in both runs
     broken: bool = False  # it worked in A, but fails or is wrong in B
 
     @property
@@ -62,11 +62,12 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
-    """The geometric mean of ratios; without an interval where no case has a second launch."""
+    """The geometric mean of ratios; without an interval where one of the runs has a single round."""
 
     ratio: float
     low: float | None
     high: float | None
+    uncertain: bool = False
 
 
 class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,25 +104,27 @@ class ComparedCase(NamedTuple):
     case: Case
     status: Status
     unusable: str  # why its time cannot be compared; empty when it can
-    launches: tuple[Launch, ...]
-    times: list[tuple[int, float]]  # batches and seconds of each launch
-    noisy: bool
+    launches: tuple[Launch, ...] = ()
+    level: Level | None = None  # of its time
 
     @property
-    def wall_s(self) -> float | None:
-        if not self.times:
-            return None
-        return sum(seconds for _, seconds in self.times) / sum(batches for batches, _ in self.times)
-
-    def samples(self) -> list[float]:
-        """Seconds per batch in every block of the first launch."""
-        return [sample.seconds / sample.batches for sample in self.launches[0].samples]
+    def wall(self) -> Interval | None:
+        return interval_of(self.level) if self.level else None
 
 
 def compare_runs(
-    a: Contents, b: Contents, *, across: Collection[DifferenceKind] = (), threshold: float = THRESHOLD
+    a: Contents,
+    b: Contents,
+    *,
+    across: Collection[DifferenceKind] = (),
+    threshold: float = THRESHOLD,
+    spreads: tuple[Spread | None, Spread | None] | None = None,
 ) -> RunComparison:
-    """Every case that is in both runs. `across` names the kinds of differences to ignore."""
+    """Every case that is in both runs. `across` names the kinds of differences to ignore.
+
+    `spreads` are those of the whole runs, where `a` and `b` are parts of them: a case has one interval everywhere.
+    """
+    spread_a, spread_b = spreads or (find_spread(a), find_spread(b))
     pairs = _match_cases(a, b)
     differences = Differences(a.run, b.run)
     all_differences: dict[Difference, None] = {}
@@ -130,23 +133,21 @@ def compare_runs(
     for first, second in pairs.both:
         between = differences.between(first.case, second.case)
         all_differences |= dict.fromkeys(between)
-        sides.append((_compared_case(first, "A"), _compared_case(second, "B")))
+        sides.append((_compared_case(first, "A", spread_a), _compared_case(second, "B", spread_b)))
         stopping.append(tuple(dict.fromkeys(each.kind for each in between if each.kind not in across)))
     reasons = [
         first.unusable or second.unusable or (f"{' and '.join(kinds)} differ" if kinds else "")
         for (first, second), kinds in zip(sides, stopping, strict=True)
     ]
     comparable = [pair for pair, reason in zip(sides, reasons, strict=True) if not reason]
-    means = [(launch_mean(first.times), launch_mean(second.times)) for first, second in comparable]
-    intervals = iter(_intervals(comparable, means, (a.run.method.noise_threshold, b.run.method.noise_threshold)))
     return RunComparison(
         threshold=threshold,
         across=tuple(across),
         cases=tuple(
-            _case_comparison(*pair, reason, kinds, None if reason else next(intervals), threshold)
+            _case_comparison(*pair, reason, kinds, threshold)
             for pair, reason, kinds in zip(sides, reasons, stopping, strict=True)
         ),
-        geometric_mean=_geometric_mean(comparable, means),
+        geometric_mean=_geometric_mean(comparable),
         crossed=tuple(str(each) for each in all_differences if each.kind in across),
         stopping=tuple(str(each) for each in all_differences if each.kind not in across),
         notes=tuple(differences.notes()),
@@ -215,68 +216,50 @@ def _by_environment(contents: Contents) -> dict[tuple[str, ...], dict[str, Known
     return cases
 
 
-def _compared_case(known: KnownCase, run: str) -> ComparedCase:
+def _compared_case(known: KnownCase, run: str, spread: Spread | None) -> ComparedCase:
     if isinstance(known, LeftOut):
-        return ComparedCase(known.case, "unsupported", f"unsupported in {run}: {known.reason}", (), [], False)
+        return ComparedCase(known.case, "unsupported", f"unsupported in {run}: {known.reason}")
     status, reason = known.status_and_reason
     if not known.measured:
         why = f"{status} in {run}: {reason}" if known.launches else f"{reason} in {run}"
-        return ComparedCase(known.case, status, why, (), [], False)
+        return ComparedCase(known.case, status, why)
     return ComparedCase(
         case=known.case,
         status=status,
         unusable=f"wrong in {run}: {reason}" if status == "wrong" else "",
         launches=known.launches,
-        times=[(launch.batches, launch.seconds) for launch in known.launches],
-        noisy=any(launch.noisy for launch in known.launches),
+        level=find_level(known.launches, spread),
     )
 
 
-def _intervals(
-    comparable: Sequence[tuple[ComparedCase, ComparedCase]],
-    means: Sequence[tuple[LaunchMean, LaunchMean]],
-    allowances: tuple[float, float],
-) -> Iterator[Interval]:
-    """Of every ratio, from the launches, or from the samples where each side has a single launch."""
-    for (first, second), (mean_a, mean_b), interval in zip(comparable, means, ratio_intervals(means), strict=True):
-        yield interval or single_launch_interval(
-            mean_b.log_wall - mean_a.log_wall, first.samples(), second.samples(), allowances
-        )
-
-
-def _geometric_mean(
-    comparable: Sequence[tuple[ComparedCase, ComparedCase]], means: Sequence[tuple[LaunchMean, LaunchMean]]
-) -> Mean | None:
+def _geometric_mean(comparable: Sequence[tuple[ComparedCase, ComparedCase]]) -> Mean | None:
     """Of all ratios; its interval comes from how the rounds of each run differ as a whole."""
     if not comparable:
         return None
-    of_runs = []
-    for side in (0, 1):
-        by_round = [
-            {
-                launch.round: math.log(seconds / batches)
-                for launch, (batches, seconds) in zip(pair[side].launches, pair[side].times, strict=True)
-            }
-            for pair in comparable
-        ]
-        of_runs.append(mean_over_cases([pair[side] for pair in means], by_round))
-    (interval,) = ratio_intervals([(of_runs[0], of_runs[1])])
+    logs = [second.level.log - first.level.log for first, second in comparable if first.level and second.level]
+    runs = [_mean_of_run([pair[side] for pair in comparable]) for side in (0, 1)]
+    interval = ratio(runs[1], runs[0], alike=True) if runs[0] and runs[1] else None
     return Mean(
-        ratio=math.exp(of_runs[1].log_wall - of_runs[0].log_wall),
+        ratio=math.exp(sum(logs) / len(logs)),
         low=interval.low if interval else None,
         high=interval.high if interval else None,
+        uncertain=interval.uncertain if interval else False,
     )
 
 
+def _mean_of_run(cases: Sequence[ComparedCase]) -> Level | None:
+    rounds = [
+        dict(zip((launch.round for launch in case.launches), log_times(case.launches), strict=True)) for case in cases
+    ]
+    return mean_over_cases([case.level for case in cases if case.level], rounds)
+
+
 def _case_comparison(
-    a: ComparedCase,
-    b: ComparedCase,
-    reason: str,
-    differing: tuple[DifferenceKind, ...],
-    ratio: Interval | None,
-    threshold: float,
+    a: ComparedCase, b: ComparedCase, reason: str, differing: tuple[DifferenceKind, ...], threshold: float
 ) -> CaseComparison:
     case = a.case
+    between = None if reason or a.level is None or b.level is None else ratio(b.level, a.level, alike=True)
+    launches = (*a.launches, *b.launches)
     return CaseComparison(
         workload=case.workload,
         system=case.system,
@@ -287,16 +270,20 @@ def _case_comparison(
         environment_b=b.case.environment,
         status_a=a.status,
         status_b=b.status,
-        verdict="not comparable" if ratio is None else difference_verdict(ratio, threshold),
+        verdict="not comparable" if between is None else difference_verdict(between, threshold),
         reason=reason,
         differing=differing,
-        a_s=a.wall_s,
-        b_s=b.wall_s,
-        ratio=None if reason or a.wall_s is None or b.wall_s is None else b.wall_s / a.wall_s,
-        ratio_low=ratio.low if ratio else None,
-        ratio_high=ratio.high if ratio else None,
-        launches_a=len(a.times),
-        launches_b=len(b.times),
-        noisy=a.noisy or b.noisy,
+        a_s=a.wall.estimate if a.wall else None,
+        b_s=b.wall.estimate if b.wall else None,
+        ratio=between.estimate if between else None,
+        ratio_low=between.low if between else None,
+        ratio_high=between.high if between else None,
+        uncertain_a=bool(a.wall and a.wall.uncertain),
+        uncertain_b=bool(b.wall and b.wall.uncertain),
+        ratio_uncertain=bool(between and between.uncertain),
+        launches_a=len(a.launches),
+        launches_b=len(b.launches),
+        noisy=any(launch.noisy for launch in launches),
+        steady=all(is_steady(side.launches) for side in (a, b)),
         broken=not a.unusable and b.status in ("wrong", "failed", "timeout"),
     )

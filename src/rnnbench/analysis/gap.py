@@ -6,11 +6,10 @@ The gap is the price of flexibility. Each execution of the fine-grained program 
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from rnnbench.analysis.row import MeasuredRow, RowId, is_verified, memory_of, over, row_id
 from rnnbench.domain.result import Interval
-from rnnbench.stats.intervals import SpeedVerdict, difference_verdict, independent_draws, interval
+from rnnbench.stats.intervals import SpeedVerdict, break_even, difference_verdict, share_of_gap
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +18,9 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
     row: RowId
     against_eager: Interval  # its time over the eager row's
     verdict: SpeedVerdict
-    share: Interval | None  # of the gap on a log scale: 0 as slow as eager, 1 as fast as the best row
+    share: (
+        Interval | None
+    )  # of the gap on a log scale: 0 as slow as eager, 1 as fast as the best row; None: no clear gap
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,18 +69,10 @@ def _recovered(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow, seen: 
     )
 
 
-def _share(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow) -> Interval:
+def _share(other: MeasuredRow, eager: MeasuredRow, best: MeasuredRow) -> Interval | None:
     if other is best:
         return Interval(1.0, 1.0, 1.0)
-    assert other.draws is not None
-    assert eager.draws is not None
-    assert best.draws is not None
-    times, slow, fast = independent_draws(other.draws, eager.draws, best.draws)
-    gap = np.log(slow / fast)
-    has_gap = gap > 0  # a few replicates may have no gap, so no share of it either
-    closed = np.log(slow / times)[has_gap] / gap[has_gap]
-    estimate = np.log(eager.wall.estimate / other.wall.estimate) / np.log(eager.wall.estimate / best.wall.estimate)
-    return interval(float(estimate), closed)
+    return share_of_gap(other.known_level, eager.known_level, best.known_level)
 
 
 class Best(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,23 +141,14 @@ def _program(measured: MeasuredRow) -> tuple[str, str, str]:
 
 
 def _break_even(compiled: MeasuredRow, eager: MeasuredRow) -> BreakEven:
-    assert compiled.draws is not None
-    assert eager.draws is not None
     against_eager = over(compiled, eager)
     verdict = difference_verdict(against_eager)
     cost = max(0.0, (compiled.row.compile_s or 0.0) - (eager.row.compile_s or 0.0))
-    batches = None
-    if verdict == "faster":
-        times, eager_times = independent_draws(compiled.draws, eager.draws)
-        saved = eager_times - times
-        # A few replicates may save nothing.
-        draws = np.divide(cost, saved, out=np.full_like(saved, np.inf), where=saved > 0)
-        batches = interval(cost / (eager.wall.estimate - compiled.wall.estimate), draws)
     return BreakEven(
         row=row_id(compiled.row),
         eager=row_id(eager.row),
         against_eager=against_eager,
         verdict=verdict,
         cost_s=cost,
-        batches=batches,
+        batches=break_even(cost, compiled.known_level, eager.known_level) if verdict == "faster" else None,
     )

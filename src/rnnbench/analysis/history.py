@@ -13,7 +13,8 @@ from packaging.version import Version
 
 from rnnbench.analysis.compare import CaseComparison, ComparisonVerdict, choose_environment, compare_runs
 from rnnbench.analysis.differences import DifferenceKind
-from rnnbench.analysis.row import Row, is_verified
+from rnnbench.analysis.levels import find_spread
+from rnnbench.analysis.row import Row, is_verified, shown_status
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Limit, Status
@@ -32,16 +33,20 @@ class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     python: str  # "" where no environment could be created
     status: Status
+    shown: str = ""  # the status, and what a reader must know of the time beside it
     reason: str = ""  # why it has no time, or no ratio
     wall_s: float | None = None
     wall_low_s: float | None = None
     wall_high_s: float | None = None
+    uncertain: bool = False  # the interval of the time is wider than ±20 %
     ratio: float | None = None  # to the newest verified version
     ratio_low: float | None = None
     ratio_high: float | None = None
+    ratio_uncertain: bool = False
     verdict: ComparisonVerdict | None = None
     newest: bool = False  # the others are compared with it
     noisy: bool = False
+    steady: bool | None = None
 
     @property
     def release(self) -> str:
@@ -85,6 +90,7 @@ class VersionPairs:
 
     def __init__(self, runs: Sequence[Contents], across: Collection[DifferenceKind]) -> None:
         self._runs = runs
+        self._spreads = [find_spread(contents) for contents in runs]
         self._across: tuple[DifferenceKind, ...] = ("environment", *(kind for kind in across if kind != "environment"))
         self._known: dict[tuple[object, ...], dict[tuple[str, ...], CaseComparison]] = {}
 
@@ -99,7 +105,8 @@ class VersionPairs:
             if renamed:  # the historic system has other source code, and that is what is compared
                 b = _rename(b, system, successor)
                 across = (*across, *(() if "source" in across else ("source",)))
-            cases = compare_runs(a, b, across=across).cases
+            spreads = (self._spreads[newest.run], self._spreads[older.run])
+            cases = compare_runs(a, b, across=across, spreads=spreads).cases
             self._known[key] = {(case.system, *case.group): case for case in cases}
         return self._known[key][(successor, *older.row.group)]
 
@@ -218,11 +225,14 @@ def _point(
         version=one.version,
         python=environment.python_version if environment else "",
         status=row.status,
+        shown=shown_status(row),
         reason=row.reason,
         wall_s=row.wall_s,
         wall_low_s=row.wall_low_s,
         wall_high_s=row.wall_high_s,
+        uncertain=row.uncertain,
         noisy=row.noisy,
+        steady=row.steady,
     )
     if newest is None or not is_verified(row):
         return point
@@ -236,5 +246,6 @@ def _point(
         ratio=compared.ratio,
         ratio_low=compared.ratio_low,
         ratio_high=compared.ratio_high,
+        ratio_uncertain=compared.ratio_uncertain,
         verdict=compared.verdict,
     )

@@ -74,6 +74,19 @@ def least_time(workload: Workload, phase: Phase, precision: Precision, peak: Pea
     )
 
 
+#: A row is above the limit when its whole interval is faster by more than this. The rates are the best of a few
+#: seconds, and the machine's speed may change by 10 % before a launch is called noisy.
+TOLERANCE = 1.1
+
+#: Where the machine was busy while its rates were measured: then a fixed computation has taken up to twice as long.
+BUSY_TOLERANCE = 2.0
+
+
+def is_above(share: Interval, peak: Peak) -> bool:
+    """Whether a row is faster than the machine can be: it was not timed rightly, or does not do its work."""
+    return share.low > (BUSY_TOLERANCE if peak.noisy else TOLERANCE)
+
+
 def share(least: LeastTime, wall: Interval) -> Interval:
     """The least time over a row's wall time: 1 means that the row cannot be faster."""
     return Interval(least.seconds / wall.high, least.seconds / wall.estimate, least.seconds / wall.low)

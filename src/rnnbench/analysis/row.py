@@ -8,7 +8,8 @@ import msgspec
 from rnnbench.domain.result import Interval, Status
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
-from rnnbench.stats.intervals import Floats, Series, ratio
+from rnnbench.stats.intervals import interval_of, ratio
+from rnnbench.stats.launch_means import Level
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,13 +29,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float | None = None
     wall_low_s: float | None = None
     wall_high_s: float | None = None
-    elapsed_s: float | None = None
+    uncertain: bool = False  # the interval of the time is wider than ±20 %
+    elapsed_s: float | None = None  # batches × wall
     batches: int | None = None
     batch: int | None = None  # sequences in one batch
     sequences_per_s: float | None = None
     ratio: float | None = None  # to the best verified row of the same group
     ratio_low: float | None = None
     ratio_high: float | None = None
+    ratio_uncertain: bool = False
     best: bool = False
     import_s: float | None = None
     build_s: float | None = None
@@ -45,12 +48,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     limit_share: float | None = None  # limit over wall
     limit_share_low: float | None = None
     limit_share_high: float | None = None
+    above_limit: bool = False  # faster than the machine can be, even if its limit was measured badly: never best
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     parameter_count: int | None = None
     threads: int | None = None
     launches: int = 0
     noisy: bool = False  # in some round every launch was marked noisy
+    steady: bool | None = None  # False: not warm when sampling began, or the samples drift by much
+    checked: str = ""  # what of the timed program was checked at full size; "": nothing
     worst_error: float | None = None
     worst_quantity: str = ""
     stage: str = ""
@@ -74,15 +80,16 @@ class MeasuredRow(msgspec.Struct, frozen=True):
     """A row with the data it was computed from, so that it can be compared with other rows."""
 
     row: Row
-    draws: Floats | None = None  # replicates of its wall time. None: it has no time
-    series: tuple[Series, ...] = ()  # one for each launch
+    level: Level | None = None  # of its time. None: it has no time
+
+    @property
+    def known_level(self) -> Level:
+        assert self.level is not None
+        return self.level
 
     @property
     def wall(self) -> Interval:
-        assert self.row.wall_low_s is not None
-        assert self.row.wall_s is not None
-        assert self.row.wall_high_s is not None
-        return Interval(self.row.wall_low_s, self.row.wall_s, self.row.wall_high_s)
+        return interval_of(self.known_level)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -120,17 +127,25 @@ def short_names(rows: Iterable[Row]) -> dict[RowId, str]:
 
 
 def is_verified(row: Row) -> bool:
-    """Proved and timed. Conclusions are drawn from these rows only."""
-    return row.status == "verified" and row.wall_s is not None
+    """Proved, timed, and not faster than the machine can be. Conclusions are drawn from these rows only."""
+    return row.status == "verified" and row.wall_s is not None and not row.above_limit
+
+
+def shown_status(row: Row) -> str:
+    """`verified, not steady~`: the status with everything that a reader must know of the time beside it."""
+    words: list[str] = [row.status]
+    if row.steady is False:
+        words.append("not steady")
+    if row.above_limit:
+        words.append("above the limit")
+    return ", ".join(words) + ("~" if row.noisy else "")
 
 
 def over(measured: MeasuredRow, base: MeasuredRow) -> Interval:
     """The ratio of the first row's time to the second's."""
     if measured is base:
         return Interval(1.0, 1.0, 1.0)
-    assert measured.draws is not None
-    assert base.draws is not None
-    return ratio(measured.wall.estimate, measured.draws, base.wall.estimate, base.draws)
+    return ratio(measured.known_level, base.known_level, alike=measured.row.system == base.row.system)
 
 
 def memory_of(row: Row) -> int | None:

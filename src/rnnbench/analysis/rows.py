@@ -4,16 +4,18 @@ import statistics
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
-from rnnbench.analysis.limit import find_peaks, least_time, share
+from rnnbench.analysis.levels import find_level, find_spread
+from rnnbench.analysis.limit import find_peaks, is_above, least_time, share
 from rnnbench.analysis.profile_results import find_profile_results
 from rnnbench.analysis.row import MeasuredRow, Row, is_verified, over
+from rnnbench.analysis.steadiness import is_steady
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Status
 from rnnbench.domain.run import Run
-from rnnbench.stats.intervals import Series, interval, replicates, wall_time
+from rnnbench.stats.intervals import interval_of
+from rnnbench.stats.launch_means import Spread
 from rnnbench.store import Contents
 
 
@@ -25,28 +27,23 @@ def make_rows(contents: Contents) -> list[Row]:
 def measure_rows(contents: Contents) -> list[MeasuredRow]:
     """The same rows, with the data they were computed from."""
     run = contents.run
-    measured = [_measure(run, result) for result in find_case_results(contents)]
-    measured = _with_profiles(contents, _with_limits(contents, _with_ratios(measured)))
+    spread = find_spread(contents)
+    measured = [_measure(run, result, spread) for result in find_case_results(contents)]
+    # The limits come first: a row above its limit is never the best.
+    measured = _with_profiles(contents, _with_ratios(_with_limits(contents, measured)))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
     return measured + [MeasuredRow(row) for row in unsupported]
 
 
-def _measure(run: Run, result: CaseResult) -> MeasuredRow:
+def _measure(run: Run, result: CaseResult, spread: Spread | None) -> MeasuredRow:
     case, launches, proof = result.case, result.launches, result.proof
     blank = _blank(run, case, *result.status_and_reason)
     if not result.measured:
         failure = result.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
         return MeasuredRow(msgspec.structs.replace(blank, **fields))
-    series = [
-        Series(
-            np.array([sample.batches for sample in launch.samples], np.float64),
-            np.array([sample.seconds for sample in launch.samples], np.float64),
-        )
-        for launch in launches
-    ]
-    draws = replicates(series)
-    wall = interval(wall_time(series), draws)
+    level = find_level(launches, spread)
+    wall = interval_of(level)
     worst = proof.worst if proof else None
     batches = sum(launch.batches for launch in launches)
     row = msgspec.structs.replace(
@@ -54,7 +51,8 @@ def _measure(run: Run, result: CaseResult) -> MeasuredRow:
         wall_s=wall.estimate,
         wall_low_s=wall.low,
         wall_high_s=wall.high,
-        elapsed_s=sum(launch.seconds for launch in launches),
+        uncertain=wall.uncertain,
+        elapsed_s=batches * wall.estimate,
         batches=batches,
         sequences_per_s=run.workloads[case.workload].batch / wall.estimate,
         import_s=_median(launch.import_s for launch in launches),
@@ -68,10 +66,12 @@ def _measure(run: Run, result: CaseResult) -> MeasuredRow:
         compile_s=_median(_compile_time(launch, wall.estimate) for launch in launches),
         launches=len(launches),
         noisy=any(launch.noisy for launch in launches),
+        steady=is_steady(launches),
+        checked=result.checked,
         worst_error=worst.error if worst else None,
         worst_quantity=worst.quantity if worst else "",
     )
-    return MeasuredRow(row, draws, tuple(series))
+    return MeasuredRow(row, level)
 
 
 def _compile_time(launch: Launch, wall_s: float) -> float | None:
@@ -92,7 +92,7 @@ def _with_ratios(measured: list[MeasuredRow]) -> list[MeasuredRow]:
     compared: list[MeasuredRow] = []
     for each in measured:
         base = best.get(each.row.group)
-        if each.draws is None or base is None:
+        if each.level is None or base is None:
             compared.append(each)
             continue
         to_best = over(each, base)
@@ -101,6 +101,7 @@ def _with_ratios(measured: list[MeasuredRow]) -> list[MeasuredRow]:
             ratio=to_best.estimate,
             ratio_low=to_best.low,
             ratio_high=to_best.high,
+            ratio_uncertain=to_best.uncertain,
             best=each is base,
         )
         compared.append(msgspec.structs.replace(each, row=row))
@@ -113,13 +114,18 @@ def _with_limits(contents: Contents, measured: list[MeasuredRow]) -> list[Measur
     limited: list[MeasuredRow] = []
     for case, each in zip(contents.run.cases, measured, strict=True):
         peak = peaks.get((case.device, case.precision))
-        if peak is None or each.draws is None:
+        if peak is None or each.level is None:
             limited.append(each)
             continue
         least = least_time(contents.run.workloads[case.workload], case.phase, case.precision, peak)
-        low, estimate, high = share(least, each.wall)
+        reached = share(least, each.wall)
         row = msgspec.structs.replace(
-            each.row, limit_s=least.seconds, limit_share=estimate, limit_share_low=low, limit_share_high=high
+            each.row,
+            limit_s=least.seconds,
+            limit_share=reached.estimate,
+            limit_share_low=reached.low,
+            limit_share_high=reached.high,
+            above_limit=is_above(reached, peak),
         )
         limited.append(msgspec.structs.replace(each, row=row))
     return limited

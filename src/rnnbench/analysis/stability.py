@@ -10,10 +10,10 @@ import numpy as np
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.rows import make_rows
+from rnnbench.analysis.steadiness import DRIFT
 from rnnbench.domain.result import Interval, Launch
 from rnnbench.domain.run import Run
-from rnnbench.stats.intervals import SpeedVerdict, difference_verdict
-from rnnbench.stats.launch_means import interval_around
+from rnnbench.stats.intervals import SpeedVerdict, difference_verdict, interval_around
 from rnnbench.store import Contents
 
 
@@ -23,6 +23,10 @@ class TimedRow(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     launches: tuple[Launch, ...]
     half_width: float  # of the interval, as a share of the time
+    uncertain: bool
+    steady: bool
+    above_limit: bool
+    checked: str  # at full size
 
     @property
     def launches_differ(self) -> bool:
@@ -54,7 +58,17 @@ class RunQuality:
             assert row.wall_low_s is not None
             assert row.wall_high_s is not None
             half = (row.wall_high_s - row.wall_low_s) / 2 / row.wall_s
-            timed.append(TimedRow(key=result.case.key, launches=result.launches, half_width=half))
+            timed.append(
+                TimedRow(
+                    key=result.case.key,
+                    launches=result.launches,
+                    half_width=half,
+                    uncertain=row.uncertain,
+                    steady=row.steady is not False,
+                    above_limit=row.above_limit,
+                    checked=row.checked,
+                )
+            )
         return timed
 
     @property
@@ -67,7 +81,6 @@ class RunQuality:
         ]
 
 
-DRIFT = 0.02  # smaller changes are noise
 _FEWEST_ROWS = 5  # for a round to be judged as a whole
 
 
@@ -83,24 +96,6 @@ class OddRound(NamedTuple):
 class ProbeChange(NamedTuple):
     spread: float  # how much longer the slowest tenth took than the fastest
     trend: float  # the median of the last third over that of the first, less one
-
-
-def within_launches(launches: Sequence[Launch]) -> SpeedVerdict:
-    """Whether the later half of a row's samples is faster or slower than the earlier half, over all launches."""
-    early: list[float] = []
-    late: list[float] = []
-    for launch in launches:
-        times = np.log([sample.seconds / sample.batches for sample in launch.samples])
-        half = len(times) // 2
-        centred = (times - times.mean()).tolist()
-        early += centred[:half]
-        late += centred[len(times) - half :]
-    freedom = 2 * len(early) - 1 - len(launches)  # subtracting each launch's mean costs a degree of freedom
-    if freedom < 1:
-        return "no difference seen"
-    squares = sum(((np.array(half) - np.mean(half)) ** 2).sum() for half in (early, late))
-    error = math.sqrt(squares / freedom * 2 / len(early))
-    return difference_verdict(interval_around(float(np.mean(late) - np.mean(early)), error, freedom), DRIFT)
 
 
 def can_judge_rounds(rows: Sequence[Sequence[Launch]]) -> bool:

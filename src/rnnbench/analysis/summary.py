@@ -24,6 +24,7 @@ StatementKind = Literal[
     "pays",  # when a compile time is made up for
     "limit",
     "wrong",  # rows that computed something else
+    "above",  # rows faster than the machine can be
     "caution",
 ]
 
@@ -50,7 +51,7 @@ def summarise(
         parts += [_cost(best, names), _limit(rows, best, names)]
     for gap in gaps:
         parts += [_gap(gap, names), _recovered(gap, names)]
-    parts += [_pays(best, gaps, break_evens, names), _wrong(rows, names), _cautions(rows)]
+    parts += [_pays(best, gaps, break_evens, names), _wrong(rows, names), _above(rows, names), _cautions(rows, names)]
     return tuple(statement for part in parts for statement in part)
 
 
@@ -166,7 +167,17 @@ def _wrong(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
         yield Statement(kind="wrong", text=text, about=tuple(wrong))
 
 
-def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
+def _above(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
+    above = [row_id(row) for row in rows if row.above_limit and row.status != "wrong"]
+    if above:
+        verb = "is" if len(above) == 1 else "are"
+        text = (
+            f"{listing([names[row] for row in above])} {verb} faster than this machine can be and {verb} not compared."
+        )
+        yield Statement(kind="above", text=text, about=tuple(above))
+
+
+def _cautions(rows: Sequence[Row], names: Names) -> Iterator[Statement]:
     verified = [row for row in rows if is_verified(row)]
     once = [row_id(row) for row in verified if row.launches == 1]
     if once:
@@ -175,6 +186,11 @@ def _cautions(rows: Sequence[Row]) -> Iterator[Statement]:
             "and their intervals allow for it."
         )
         yield Statement(kind="caution", text=text, about=tuple(once))
+    unsteady = [row_id(row) for row in verified if row.steady is False]
+    if unsteady:
+        verb = "was" if len(unsteady) == 1 else "were"
+        text = f"{listing([names[row] for row in unsteady])} {verb} not steady while sampled: do not trust the time."
+        yield Statement(kind="caution", text=text, about=tuple(unsteady))
     noisy = [row_id(row) for row in verified if row.noisy]
     if noisy:
         text = f"The machine was busy while {len(noisy)} of {len(verified)} verified rows were measured."

@@ -16,12 +16,20 @@ VerificationVerdict = Literal["verified", "wrong", "failed", "timeout"]
 Status = Literal["verified", "wrong", "unverified", "failed", "timeout", "unsupported"]
 
 
+UNCERTAIN = 1.2  # times: an estimate may be higher or lower than this far, and is marked
+
+
 class Interval(NamedTuple):
     """An estimate and its 95 % confidence interval."""
 
     low: float
     estimate: float
     high: float
+
+    @property
+    def uncertain(self) -> bool:
+        """Wider than ±20 %: then the figure is marked wherever it is printed."""
+        return self.high > UNCERTAIN * self.estimate or self.low < self.estimate / UNCERTAIN
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):

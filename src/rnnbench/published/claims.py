@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from rnnbench.analysis.row import Group, MeasuredRow, RowId, is_verified, row_id
 from rnnbench.domain.result import Interval
 from rnnbench.domain.system import version_key
 from rnnbench.published.conclusions import CONCLUSIONS, Assertion, Quotient, Time
 from rnnbench.published.rows import WITH_CONCLUSIONS, find_published
-from rnnbench.stats.intervals import difference_verdict, independent_draws, interval
+from rnnbench.stats import intervals
+from rnnbench.stats.intervals import difference_verdict
 from rnnbench.store import Contents
 
 WORKLOAD = "ptb-lm"
@@ -195,12 +195,9 @@ _MEANING: dict[str, tuple[ClaimVerdict, str]] = {
 
 
 def _quotient(quotient: Quotient, picked: Picked) -> Interval:
-    over = [picked[time][1] for time in quotient.over]
-    under = [picked[time][1] for time in quotient.under]
-    draws = independent_draws(*(row.draws for row in (*over, *under) if row.draws is not None))
-    above, below = np.prod(draws[: len(over)], axis=0), np.prod(draws[len(over) :], axis=0)
-    estimate = math.prod(row.wall.estimate for row in over) / math.prod(row.wall.estimate for row in under)
-    return interval(estimate, above / below)
+    over = [picked[time][1].known_level for time in quotient.over]
+    under = [picked[time][1].known_level for time in quotient.under]
+    return intervals.quotient(over, under)
 
 
 def _published(quotient: Quotient) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rnnbench import units
-from rnnbench.analysis.row import Row
+from rnnbench.analysis.row import Row, is_verified
 from rnnbench.published.audit import audit_table, read_table
 from rnnbench.published.claims import Claim, ClaimComparison, ClaimPart
 from rnnbench.published.rows import TABLES, Published, published_rows
@@ -32,7 +32,7 @@ def compare_with_published(names: Sequence[str], runs: Sequence[Sequence[Row]]) 
     measured: dict[tuple[str, str, str, str], list[tuple[str, Row]]] = {}
     for name, rows in zip(names, runs, strict=True):
         for row in rows:
-            if row.seed_label and row.status == "verified" and row.precision == "fp32":
+            if row.seed_label and is_verified(row) and row.precision == "fp32":
                 key = (row.workload, row.phase, row.device, row.seed_label.casefold())
                 measured.setdefault(key, []).append((name, row))
     doubtful = _doubtful()
@@ -72,7 +72,7 @@ def claims_as_markdown(claims: Sequence[Claim]) -> Iterator[str]:
                 [
                     escape_markdown(each.statement),
                     units.times(each.published),
-                    units.times(ratio.estimate),
+                    units.marked(units.times(ratio.estimate), ratio.uncertain),
                     f"{units.times(ratio.low)} to {units.times(ratio.high)}",
                     each.verdict,
                     escape_markdown(each.remark),
@@ -108,9 +108,9 @@ def published_as_markdown(comparisons: Sequence[PublishedComparison]) -> Iterato
             each.published.phase,
             escape_markdown(each.published.when_and_where),
             units.seconds(each.published.wall_s) + ("†" if each.contradicts else ""),
-            units.seconds(each.measured.wall_s if each.measured else None),
+            units.marked(units.seconds(each.measured.wall_s), each.measured.uncertain) if each.measured else "–",
             markdown_code(f"{each.measured.system} @ {each.measured.environment}") if each.measured else "",
-            units.times(each.times_faster),
+            units.marked(units.times(each.times_faster), each.measured is not None and each.measured.uncertain),
         ]
         for each in comparisons
     ]
@@ -155,5 +155,6 @@ def _part(part: ClaimPart) -> str:
 def _comparison(one: ClaimComparison) -> str:
     assert one.measured is not None
     remark = f": {one.remark}" if one.remark else ""
-    measured = f"{units.times(one.measured.estimate)} {units.span(one.measured.low, one.measured.high, 1.0)}"
+    times = units.marked(units.times(one.measured.estimate), one.measured.uncertain)
+    measured = f"{times} {units.span(one.measured.low, one.measured.high, 1.0)}"
     return f"{one.statement}: {measured}, 2019 {units.times(one.published)}, {one.verdict}{remark}"

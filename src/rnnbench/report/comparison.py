@@ -21,13 +21,14 @@ COLUMNS = (
 )
 _NUMBERS = (1, 2, 3)
 
-LEGEND = """\
+LEGEND = f"""\
 B / A       time of a batch in B over that in A: above 1 B is slower
 interval    of that ratio, by Student's t over launches, with a variance moderated by the other cases
-verdict     a difference counts only if the whole interval lies beyond ±{threshold:g} %; ~ the machine was busy"""
+{units.UNCERTAIN_MARK:12}{units.UNCERTAIN_MEANING}
+verdict     a difference counts only if the whole interval lies beyond ±{{threshold:g}} %; ~ the machine was busy"""
 
 _ONE_LAUNCH = (
-    "one launch each: how launches differ is unknown, so the interval is widened by the noise threshold; "
+    "one launch: how launches differ is unknown, so the interval has an allowance for it (docs/method.md); "
     "measure with --launches 3 or more"
 )
 
@@ -99,7 +100,7 @@ def _groups(comparison: RunComparison) -> list[tuple[str, list[CaseComparison]]]
 
 def _cells(case: CaseComparison) -> list[str]:
     environments = dict.fromkeys((case.environment_a, case.environment_b))
-    marks = "~" if case.noisy else ""
+    marks = ("" if case.steady else ", not steady") + ("~" if case.noisy else "")
     unverified = [name for name, status in (("A", case.status_a), ("B", case.status_b)) if status == "unverified"]
     verdict = case.verdict + marks
     if case.reason:
@@ -109,9 +110,9 @@ def _cells(case: CaseComparison) -> list[str]:
     known = case.ratio_low is not None and case.ratio_high is not None
     return [
         f"{case.system} @ {' → '.join(environments)}",
-        units.seconds(case.a_s),
-        units.seconds(case.b_s),
-        "–" if case.ratio is None else f"{case.ratio:.3f}×",
+        units.marked(units.seconds(case.a_s), case.uncertain_a),
+        units.marked(units.seconds(case.b_s), case.uncertain_b),
+        "–" if case.ratio is None else units.marked(f"{case.ratio:.3f}×", case.ratio_uncertain),
         f"[{case.ratio_low:.3f}, {case.ratio_high:.3f}]" if known else "",
         verdict,
     ]
@@ -124,7 +125,7 @@ def _remarks(comparison: RunComparison) -> list[str]:
         *(f"compared across {difference}" for difference in comparison.crossed),
         *(f"not comparable because of {difference}" for difference in comparison.stopping),
         *([f"if that is what you compare, add --across {','.join(kinds)}"] if kinds else []),
-        *([_ONE_LAUNCH] if any(case.launches_a == case.launches_b == 1 for case in comparison.cases) else []),
+        *([_ONE_LAUNCH] if any(1 in (case.launches_a, case.launches_b) for case in comparison.cases) else []),
         *(f"note: {note}" for note in comparison.notes),
         *_missing("A", comparison.only_in_a),
         *_missing("B", comparison.only_in_b),
@@ -141,6 +142,7 @@ def _summary(comparison: RunComparison) -> str:
     counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in COMPARISON_VERDICTS)
     mean = ""
     if comparison.geometric_mean is not None:
-        ratio, low, high = msgspec.structs.astuple(comparison.geometric_mean)
-        mean = f"; geometric mean of B / A {ratio:.3f}×" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
+        ratio, low, high, uncertain = msgspec.structs.astuple(comparison.geometric_mean)
+        mean = f"; geometric mean of B / A {units.marked(f'{ratio:.3f}×', uncertain)}"
+        mean += "" if low is None else f" [{low:.3f}, {high:.3f}]"
     return f"{len(comparison.cases)} cases in both runs: {counts}{mean}"

@@ -8,7 +8,6 @@ import msgspec
 
 from rnnbench.analysis.case_results import find_case_results
 from rnnbench.analysis.gap import Best, BreakEven, Gap, find_best, find_break_evens, find_gaps
-from rnnbench.analysis.launch_intervals import with_launch_intervals
 from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
 from rnnbench.analysis.row import Group, MeasuredRow, Row, RowId, row_id, short_names
 from rnnbench.analysis.rows import measure_rows
@@ -40,7 +39,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def analyse(runs: Sequence[Contents]) -> Analysis:
-    measured = [with_launch_intervals(measure_rows(contents), contents.run.method.noise_threshold) for contents in runs]
+    measured = [measure_rows(contents) for contents in runs]
     groups: list[GroupAnalysis] = []
     peaks: list[Peak] = []
     for number, (contents, rows) in enumerate(zip(runs, measured, strict=True)):
@@ -77,13 +76,13 @@ def _analyse_group(
     )
 
 
-#: In the order in which tables show them, below the ranked rows.
-UNRANKED_STATUSES = ("wrong", "failed", "timeout", "unverified", "unsupported")
+#: In the order in which tables show them, below the ranked rows; those verified are above the machine's limit.
+UNRANKED_STATUSES = ("verified", "wrong", "failed", "timeout", "unverified", "unsupported")
 
 
 def is_ranked(row: Row) -> bool:
-    """Measured, and not known to be wrong."""
-    return row.wall_s is not None and row.status in ("verified", "unverified")
+    """Measured, not known to be wrong, and not faster than the machine can be."""
+    return row.wall_s is not None and row.status in ("verified", "unverified") and not row.above_limit
 
 
 def ranked_rows(rows: Iterable[Row]) -> list[Row]:

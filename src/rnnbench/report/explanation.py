@@ -23,8 +23,9 @@ COLUMNS = (
     Column("compile", right=True),
     Column("pays after"),
     Column("memory", right=True),
+    Column("at full size"),
 )
-LEGEND = """\
+LEGEND = f"""\
 ratio         wall time over that of the best verified row; for fine/eager it is the gap, the price of flexibility
 of the limit  the least time the machine needs for this work, divided by the wall time
 of eager      wall time over that of the same program run eagerly by the same framework
@@ -32,8 +33,9 @@ recovered     the share of the gap, on a log scale, that this execution of the f
 compile       first call and warm-up, less the time of as many steady batches
 pays after    batches until the saved time makes up for the compile time; never: it is slower than eager
 memory        peak of the worker process; of the GPU for rows that ran on one
-Only verified rows are shown. A difference counts when its whole 95 % interval lies beyond 2 %. The sentences rest on
-wider intervals than the table's, because they allow for the small number of launches."""
+at full size  what of the timed program itself was checked; – where only its small version was
+{units.UNCERTAIN_MARK:14}{units.UNCERTAIN_MEANING}
+Only verified rows are shown. A difference counts when its whole 95 % interval lies beyond 2 %."""
 
 
 def show_explanation(
@@ -90,16 +92,21 @@ def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
 def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, break_even: BreakEven | None) -> list[str]:
     return [
         names[row_id(row)],
-        units.seconds(row.wall_s),
+        units.marked(units.seconds(row.wall_s), row.uncertain),
         units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
-        units.times(row.ratio),
-        "–" if row.limit_share is None else f"{100 * row.limit_share:.1f} %",
-        units.times(break_even.against_eager.estimate) if break_even else "",
+        units.marked(units.times(row.ratio), row.ratio_uncertain),
+        "–" if row.limit_share is None else units.marked(f"{100 * row.limit_share:.1f} %", row.uncertain),
+        _of_eager(break_even) if break_even else "",
         percent_interval(recovered.share) if recovered and recovered.share else "",
         units.seconds(row.compile_s),
         _pays_after(break_even) if break_even else "",
         units.size(memory_of(row)),
+        row.checked or "–",
     ]
+
+
+def _of_eager(break_even: BreakEven) -> str:
+    return units.marked(units.times(break_even.against_eager.estimate), break_even.against_eager.uncertain)
 
 
 def _pays_after(break_even: BreakEven) -> str:

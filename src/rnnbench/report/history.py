@@ -33,9 +33,10 @@ COLUMNS = (
     Column("status"),
 )
 _NUMBERS = (2, 4)
-LEGEND = """\
-time        of one batch, with its interval by bootstrap over launches and samples
-× newest    time over that of the newest verified version: above 1 is slower; with its interval, by Student's t
+LEGEND = f"""\
+time        of one batch, with its interval by Student's t over launches
+× newest    time over that of the newest verified version: above 1 is slower; with its interval
+{units.UNCERTAIN_MARK:12}{units.UNCERTAIN_MEANING}
 status      only verified rows are compared; ~ the machine was busy
 published   measured by others on another machine, with versions that no registry offers any more"""
 
@@ -170,16 +171,16 @@ def _table_rows(line: HistoryLine, several_runs: bool) -> list[list[str]]:
 
 
 def _measured_cells(line: HistoryLine, point: HistoryPoint, several_runs: bool) -> list[str]:
-    status = point.status + ("~" if point.noisy else "")
+    status = point.shown
     than = " than the newest" if point.verdict in ("slower", "faster") else ""
     verdict = "the newest" if point.newest else f"{point.verdict or ''}{than}"
     remarks = "; ".join(filter(None, (verdict, point.reason, f"in {point.run}" if several_runs else "")))
     return [
         point.release if line.predecessor else point.version,
         point.python or "–",
-        units.seconds(point.wall_s),
+        units.marked(units.seconds(point.wall_s), point.uncertain),
         units.span(point.wall_low_s, point.wall_high_s, point.wall_s),
-        units.times(point.ratio),
+        units.marked(units.times(point.ratio), point.ratio_uncertain),
         "" if point.ratio_low is None or point.newest else f"[{point.ratio_low:.2f}, {point.ratio_high:.2f}]",
         f"{status}: {remarks}" if remarks else status,
     ]

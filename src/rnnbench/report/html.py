@@ -15,7 +15,7 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 
 from rnnbench import units
-from rnnbench.analysis.row import Group, Row, memory_of
+from rnnbench.analysis.row import Group, Row, memory_of, shown_status
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.published.rows import SOURCES
@@ -34,7 +34,7 @@ SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", 
 
 def as_html(document: Document, charts: list[Chart]) -> bytes:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"seconds": units.seconds, "times": units.times}
+    environment.filters |= {"seconds": units.seconds, "times": units.times, "marked": units.marked}
     script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
     published = compare_with_published(document.names, document.analysis.rows)
     page = environment.from_string(read_part("template.html")).render(
@@ -111,13 +111,13 @@ def colours(names: Iterable[str]) -> str:
 
 #: The fields of a row that go into the page's data unchanged; `_rows` adds the others of FIELDS.
 _ROW_FIELDS = (
-    "system", "framework", "environment", "status", "reason", "wall_s", "wall_low_s", "wall_high_s", "elapsed_s",
-    "batches", "sequences_per_s", "ratio", "ratio_low", "ratio_high", "best", "import_s", "build_s", "first_call_s",
-    "warm_up_s", "compile_s", "limit_s", "limit_share", "parameter_count", "threads", "noisy", "stage", "log_tail",
-    "description", "seed_label", "operators", "host_share", "bottleneck", "new_batch_s", "new_batch", "new_length_s",
-    "new_length",
+    "system", "framework", "environment", "status", "reason", "wall_s", "wall_low_s", "wall_high_s", "uncertain",
+    "elapsed_s", "batches", "sequences_per_s", "ratio", "ratio_low", "ratio_high", "ratio_uncertain", "best",
+    "import_s", "build_s", "first_call_s", "warm_up_s", "compile_s", "limit_s", "limit_share", "parameter_count",
+    "threads", "noisy", "steady", "checked", "stage", "log_tail", "description", "seed_label", "operators",
+    "host_share", "bottleneck", "new_batch_s", "new_batch", "new_length_s", "new_length",
 )  # fmt: skip
-FIELDS = ("group", "counts", "memory_bytes", "command", "proof", "launches", *_ROW_FIELDS)
+FIELDS = ("group", "counts", "shown", "memory_bytes", "command", "proof", "launches", *_ROW_FIELDS)
 
 
 def page_data(document: Document, charts: list[Chart]) -> str:
@@ -211,6 +211,7 @@ def _rows(
             [
                 groups[Group(run, *row.group)],
                 is_ranked(row),
+                shown_status(row),
                 memory_of(row),
                 "" if row.status == "unsupported" else command_for_row(contents.run, row),
                 proof,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rnnbench import units
-from rnnbench.analysis.row import Row, memory_of
+from rnnbench.analysis.row import Row, memory_of, shown_status
 from rnnbench.domain.workload import Workload
 from rnnbench.published.sections import claims_as_markdown, compare_with_published, published_as_markdown
 from rnnbench.report.charts.gallery import Chart
@@ -41,14 +41,17 @@ PROFILE_HEADINGS = ("Operators", "No Operator", "New Batch Size", "New Length")
 _METRICS = """\
 Metrics:
 
-1.  elapsed time: total time of running all timed batches, whose number is in the column Batches.
-2.  wall time: average time of running one batch, with its 95 % interval by bootstrap.
+1.  elapsed time: time of all timed batches at the wall time. Their number is in the column Batches.
+2.  wall time: average time of running one batch, with its 95 % interval by Student's t over launches.
 3.  sequence per second.
 4.  ratio: wall time over that of the best verified row with the same model, phase, device and precision.
 5.  first call: the first batch, with tracing and compiling.
 6.  of the limit: the least time the machine needs for the work of one batch, divided by the wall time.
 7.  status: `verified` rows have the loss, gradients and updates of the float64 reference; `~` marks a busy machine.
-    A `wrong` row computes something else: its time is shown, but it is never best."""
+    A `wrong` row computes something else: its time is shown, but it is never best. A row that is `not steady` was
+    still falling when sampling began, or drifts by much. One `above the limit` is faster than the machine can be.
+    `±` after a ratio or interval is """
+_METRICS += units.UNCERTAIN_MEANING + "."
 _PROFILE_METRICS = """
 8.  operators: in one batch, by the framework's profiler; kernels and copies on a GPU. no operator: the share of a
     batch in which no operator runs, or the device waits for the host.
@@ -166,7 +169,7 @@ def _classes(panels: Sequence[Panel]) -> list[tuple[str, tuple[str, ...]]]:
 
 def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
     name = f"{markdown_code(panel.name(row))} ({PHASES[row.phase]})"
-    status = row.status + ("~" if row.noisy else "")
+    status = shown_status(row)
     status = escape_markdown(f"{status}: {row.reason}" if row.reason else status)
     profile = profile_cells(row) if profiled else []
     if row.wall_s is None:
@@ -177,11 +180,11 @@ def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
         units.precise(row.elapsed_s),
         units.precise(row.sequences_per_s),
         str(row.batches),
-        f"{units.precise(row.wall_low_s)} to {units.precise(row.wall_high_s)}",
-        units.times(row.ratio),
+        units.marked(f"{units.precise(row.wall_low_s)} to {units.precise(row.wall_high_s)}", row.uncertain),
+        units.marked(units.times(row.ratio), row.ratio_uncertain),
         units.precise(row.first_call_s),
         units.size(memory_of(row)),
-        units.share(row.limit_share),
+        units.marked(units.share(row.limit_share), row.uncertain),
         *profile,
         status,
     ]

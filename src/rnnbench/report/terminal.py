@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rnnbench import units
-from rnnbench.analysis.row import Row, memory_of, row_id, short_names
+from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_status
 from rnnbench.report.describe import describe_gpus, describe_method
 from rnnbench.report.document import ranked_rows, unranked_rows
 from rnnbench.store import Contents
@@ -30,17 +30,19 @@ PROFILE_COLUMNS = (
     Column("new length"),
 )
 
-LEGEND = """\
-wall        time of one batch: elapsed over batches, host-to-device copies included
-interval    of the wall time, by bootstrap over launches and samples (one launch: samples only)
-elapsed     time of all timed batches; (×N) is their number
+LEGEND = f"""\
+wall        time of one batch: the mean of the launches, on the log scale; host-to-device copies included
+interval    of the wall time, by Student's t over launches (one launch: with an allowance for others, docs/method.md)
+{units.UNCERTAIN_MARK:12}{units.UNCERTAIN_MEANING}
+elapsed     batches × wall; (×N) is the number of timed batches
 seq/s       sequences per second: batch size over wall time
 ratio       wall time over that of the best verified row of the same table
 first call  the first batch, with tracing and compiling
 warm-up     the first call and all batches until steady: some systems compile in the second call
 memory      peak of the worker process; of the GPU for rows that ran on one
-status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy
-below line  wrong (its time is shown, but it is never best), failed, timeout, unsupported"""
+status      verified: same loss, gradients and updates as the float64 reference; ~ the machine was busy;
+            not steady: still falling when sampling began, or drifting by much
+below line  above the limit (faster than the machine can be), wrong (never best), failed, timeout, unsupported"""
 PROFILE_LEGEND = """
 operators   in one batch, by the framework's profiler in a separate launch; kernels and copies on a GPU
 no operator the share of a batch in which no operator runs, or the device waits for the host
@@ -94,15 +96,15 @@ def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) 
 
 
 def _cells(row: Row, name: str, profiled: bool) -> list[str]:
-    status = row.status + ("~" if row.noisy else "")
+    status = shown_status(row)
     measured = row.wall_s is not None
     return [
         name,
-        units.seconds(row.wall_s),
+        units.marked(units.seconds(row.wall_s), row.uncertain),
         units.span(row.wall_low_s, row.wall_high_s, row.wall_s),
         f"{units.seconds(row.elapsed_s)} (×{row.batches})" if measured else "–",
         units.figures(row.sequences_per_s) if row.sequences_per_s is not None else "–",
-        units.times(row.ratio),
+        units.marked(units.times(row.ratio), row.ratio_uncertain),
         units.seconds(row.first_call_s),
         units.seconds(row.warm_up_s),
         units.size(memory_of(row)),

@@ -1,1 +1,1 @@
-"""Confidence intervals and ratios from launches and their samples."""
+"""The interval of times and ratios, from launches and their samples."""

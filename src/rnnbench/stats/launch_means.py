@@ -1,90 +1,90 @@
-"""The ratio of two times, each measured by a few launches, with an interval that has its nominal coverage.
+"""The level of a case, from its launches: the mean of their log times, its standard error and degrees of freedom.
 
-A bootstrap of three launches has only three values and suffers from undercoverage: if launches differ more
-than samples do, its 95 % intervals contain the truth three times in four. Here launches are independent draws
-from a normal distribution of log times. Both sides of a case share its variance, which is moderated by the
-variances of the other cases; the interval uses Student's t.
+The launch is the unit. Its log time is the logarithm of its seconds per batch, and all launches of a case have the
+same weight: the one that took the most samples, because it was noisy, counts no more than the others. How much launches
+differ is estimated from few of them, so the variance of a case is moderated by those of the other cases of its run.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rnnbench.domain.result import Interval
-from rnnbench.stats.intervals import Floats
+from rnnbench.stats.student import digamma, inverse_trigamma, trigamma
+
+#: The standard deviation between launches, on the log scale, of a case with one launch in a run that does not tell it.
+#: From the 44 cases of results/eight-years-ce-short, with two launches each on a shared machine with 2 cores: 0.099
+#: remains between their launches when what the samples explain is subtracted.
+SINGLE_LAUNCH = 0.10
+
+#: A run's own variance takes its place from this many degrees of freedom on; with fewer it says less than a constant.
+_ENOUGH = 3.0
 
 
-class LaunchMean(NamedTuple):
-    """The launches of one case together, on the log scale."""
+class Level(NamedTuple):
+    """What is known about the time of a case, on the log scale."""
 
-    log_wall: float  # the logarithm of all seconds over all batches, as in the tables
-    squares: float  # the sum of squared deviations of the launches' log times from their mean
-    freedom: int  # degrees of freedom: launches minus one
-    share: float  # the sum of the launches' squared weights: 1/launches if the weights are equal
-
-
-def launch_mean(launches: Sequence[tuple[int, float]]) -> LaunchMean:
-    """From the batches and seconds of each launch."""
-    batches = sum(count for count, _ in launches)
-    times = [math.log(seconds / count) for count, seconds in launches]
-    mean = sum(times) / len(times)
-    return LaunchMean(
-        log_wall=math.log(sum(seconds for _, seconds in launches) / batches),
-        squares=sum((time - mean) ** 2 for time in times),
-        freedom=len(times) - 1,
-        share=sum((count / batches) ** 2 for count, _ in launches),
-    )
+    log: float  # seconds per batch
+    error: float  # standard error
+    freedom: float  # degrees of freedom of the error, those lent by other cases included
+    own: float  # without those: they count once, however many cases of the run are combined
 
 
-def ratio_intervals(pairs: Sequence[tuple[LaunchMean, LaunchMean]]) -> list[Interval | None]:
-    """How many times as long the second of each pair takes; None if neither has more than one launch."""
-    freedoms = np.array([float(base.freedom + other.freedom) for base, other in pairs])
-    squares = np.array([base.squares + other.squares for base, other in pairs])
-    known = freedoms > 0
-    intervals: list[Interval | None] = [None] * len(pairs)
-    if not known.any():
-        return intervals
-    variances, freedom = moderate(squares[known] / freedoms[known], freedoms[known])
-    for index, variance, count in zip(np.flatnonzero(known).tolist(), variances, freedom, strict=True):
-        base, other = pairs[index]
-        error = math.sqrt(variance * (base.share + other.share))
-        intervals[index] = interval_around(other.log_wall - base.log_wall, error, count)
-    return intervals
+class Spread(NamedTuple):
+    """How much the launches of a typical case of a run differ, and the degrees of freedom that it lends to each."""
+
+    variance: float
+    freedom: float
 
 
-def interval_around(log_ratio: float, error: float, freedom: float) -> Interval:
-    """The 95 % confidence interval of a ratio, from its logarithm and the standard error of the logarithm."""
-    reach = student_95(freedom) * error
-    return Interval(math.exp(log_ratio - reach), math.exp(log_ratio), math.exp(log_ratio + reach))
+def level_of(logs: Sequence[float], samples: Sequence[float], spread: Spread | None) -> Level:
+    """From the log time of each launch. `samples` are the log times of the blocks, where there is a single launch."""
+    mean = sum(logs) / len(logs)
+    own = float(len(logs) - 1)
+    if not own:
+        return _single_launch(mean, samples, spread)
+    variance = sum((log - mean) ** 2 for log in logs) / own
+    freedom = own
+    if spread is not None:
+        freedom = own + spread.freedom
+        variance = (spread.freedom * spread.variance + own * variance) / freedom
+    return Level(mean, math.sqrt(variance / len(logs)), freedom, own)
 
 
-def single_launch_interval(
-    log_ratio: float, base: Sequence[float], other: Sequence[float], allowances: tuple[float, float]
-) -> Interval:
-    """A coarse interval from the samples of two single launches.
+def _single_launch(log: float, samples: Sequence[float], spread: Spread | None) -> Level:
+    """Its samples say nothing about other launches. It is off by as much as launches of the run usually are."""
+    within = float(np.var(samples, ddof=1)) / len(samples) if len(samples) > 1 else 0.0
+    if spread is None or spread.freedom < _ENOUGH:
+        spread = Spread(SINGLE_LAUNCH**2, math.inf)
+    return Level(log, math.sqrt(spread.variance + within), spread.freedom, spread.freedom)
 
-    How much launches differ is unknown then. Each may be wrong by its allowance, a share of its time, and
-    the interval is widened by both, so that a ratio beyond it still is a difference.
+
+def spread_of(cases: Iterable[Sequence[float]]) -> Spread | None:
+    """Of a run, from the log times of each case's launches. None: too few cases have several launches.
+
+    The empirical Bayes estimate of G. K. Smyth (2004): the scatter of the cases' variances, beyond what chance
+    explains, says how alike they are. Few cases can look alike by chance, so their scatter is raised by its own
+    standard error, and a case lends a third of a degree of freedom at most (benchmarks/coverage.py shows why).
     """
-    errors = [(_standard_error(samples), len(samples) - 1) for samples in (base, other)]
-    freedom = sum(count for _, count in errors)
-    sampling = student_95(freedom) * math.hypot(*(error for error, _ in errors)) if freedom else 0.0
-    reach = sampling + sum(math.log1p(allowance) for allowance in allowances)
-    return Interval(math.exp(log_ratio - reach), math.exp(log_ratio), math.exp(log_ratio + reach))
+    known = [(float(np.var(logs, ddof=1)), len(logs) - 1) for logs in cases if len(logs) > 1]
+    positive = [(variance, count) for variance, count in known if variance > 0]
+    most = (len(positive) - 2) / 3
+    if most <= 0:
+        return None
+    halves = [count / 2 for _, count in positive]
+    logs = np.log([variance for variance, _ in positive]) - [digamma(half) - math.log(half) for half in halves]
+    chance = sum(map(trigamma, halves)) / len(halves)
+    scatter = float(logs.var(ddof=1))
+    cautious = scatter + max(scatter, chance) * math.sqrt(2 / (len(positive) - 1))
+    if cautious - chance <= 1e-6:
+        return Spread(math.exp(float(logs.mean())), most)
+    half = inverse_trigamma(cautious - chance)
+    return Spread(math.exp(float(logs.mean()) + digamma(half) - math.log(half)), min(2 * half, most))
 
 
-def _standard_error(samples: Sequence[float]) -> float:
-    """Of the mean of the log times."""
-    if len(samples) < 2:
-        return 0.0
-    return float(np.log(samples).std(ddof=1)) / math.sqrt(len(samples))
-
-
-def mean_over_cases(cases: Sequence[LaunchMean], rounds: Sequence[Mapping[int, float]]) -> LaunchMean:
-    """The geometric mean of many cases, as if it were one case with one launch per round.
+def mean_over_cases(cases: Sequence[Level], rounds: Sequence[dict[int, float]]) -> Level | None:
+    """The geometric mean of many cases, as if it were one case with one launch per round; None if there is one round.
 
     `rounds` holds the logarithm of each case's time in each round. What affects all cases of a round alike (heat,
     other processes) shows in the differences between rounds; treating cases as independent would hide it.
@@ -95,94 +95,8 @@ def mean_over_cases(cases: Sequence[LaunchMean], rounds: Sequence[Mapping[int, f
         for number, time in times.items():
             deviations.setdefault(number, []).append(time - mean)
     means = [sum(values) / len(values) for values in deviations.values()]
-    centre = sum(means) / len(means)
-    return LaunchMean(
-        log_wall=sum(case.log_wall for case in cases) / len(cases),
-        squares=sum((mean - centre) ** 2 for mean in means),
-        freedom=len(means) - 1,
-        share=1 / len(means),
-    )
-
-
-def moderate(variances: Floats, freedoms: Floats) -> tuple[Floats, Floats]:
-    """Moderated variances and degrees of freedom: each is drawn towards the others. Needs at least 1 degree each."""
-    positive = variances > 0
-    if positive.sum() < 2:
-        return variances, freedoms
-    pooled_freedom = float(freedoms.sum())
-    prior, prior_freedom = _prior(variances[positive], freedoms[positive])
-    if math.isinf(prior_freedom):  # they vary no more than by chance: one variance for all
-        common = float(freedoms @ variances) / pooled_freedom
-        return np.full_like(variances, common), np.full_like(freedoms, pooled_freedom)
-    moderated = (prior_freedom * prior + freedoms * variances) / (prior_freedom + freedoms)
-    # However similar the cases look, together they have no more degrees of freedom than were measured.
-    return moderated, np.minimum(freedoms + prior_freedom, pooled_freedom)
-
-
-def _prior(variances: Floats, freedoms: Floats) -> tuple[float, float]:
-    """The prior variance and its degrees of freedom, from how much the logarithms of the variances vary."""
-    halves = freedoms / 2
-    logs = np.log(variances) - _map_distinct(_digamma, halves) + np.log(halves)
-    beyond_chance = float(logs.var(ddof=1) - _map_distinct(_trigamma, halves).mean())
-    if beyond_chance <= 1e-6:
-        return math.exp(float(logs.mean())), math.inf
-    half = _inverse_trigamma(beyond_chance)
-    return math.exp(float(logs.mean()) + _digamma(half) - math.log(half)), 2 * half
-
-
-def _map_distinct(function: Callable[[float], float], values: Floats) -> Floats:
-    """The function of every value, computed once for equal values: most cases have the same number of launches."""
-    distinct, where = np.unique(values, return_inverse=True)
-    computed: Floats = np.array([function(float(value)) for value in distinct])[where]
-    return computed
-
-
-def _digamma(x: float) -> float:
-    """The derivative of log Γ: recurrence up to where the asymptotic series is accurate."""
-    steps = 0.0
-    while x < 8:
-        steps, x = steps - 1 / x, x + 1
-    over = 1 / (x * x)
-    return steps + math.log(x) - 0.5 / x - over * (1 / 12 - over * (1 / 120 - over / 252))
-
-
-def _trigamma(x: float) -> float:
-    """The derivative of the digamma function."""
-    steps = 0.0
-    while x < 8:
-        steps, x = steps + 1 / (x * x), x + 1
-    over = 1 / (x * x)
-    return steps + 1 / x + over / 2 + over / x * (1 / 6 - over * (1 / 30 - over / 42))
-
-
-def _inverse_trigamma(y: float) -> float:
-    """Where the trigamma function is y: it decreases monotonically, so bisection finds it."""
-    low, high = -20.0, 20.0  # of the logarithm
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _trigamma(math.exp(middle)) > y else (low, middle)
-    return math.exp((low + high) / 2)
-
-
-#: The two-sided 95 % points of Student's t for 1, 2, … 10 degrees of freedom.
-_STUDENT_POINTS = (12.7062, 4.3027, 3.1825, 2.7765, 2.5706, 2.4470, 2.3647, 2.3061, 2.2622, 2.2282)
-_NORMAL_POINT = 1.959964
-
-
-@lru_cache(maxsize=1024)
-def student_95(freedom: float) -> float:
-    """The two-sided 95 % point of Student's t for any degrees of freedom from 1 to infinity.
-
-    Between whole numbers it is linear in 1/freedom: the curve is convex, so the interval is too wide rather than
-    too narrow. Above 10 it is the expansion about the normal distribution's point, correct to four figures.
-    """
-    if freedom < 1:
-        raise ValueError(f"{freedom} degrees of freedom are too few to estimate a variance")
-    if freedom <= len(_STUDENT_POINTS):
-        known = [-1 / count for count in range(1, len(_STUDENT_POINTS) + 1)]
-        return float(np.interp(-1 / freedom, known, _STUDENT_POINTS))
-    z, over = _NORMAL_POINT, 1 / freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return float(z + over * (first + over * (second + over * third)))
+    if len(means) < 2:
+        return None
+    freedom = float(len(means) - 1)
+    error = float(np.std(means, ddof=1)) / math.sqrt(len(means))
+    return Level(sum(case.log for case in cases) / len(cases), error, freedom, freedom)

@@ -8,7 +8,7 @@ import altair as alt
 from rnnbench import units
 from rnnbench.analysis.row import Row
 from rnnbench.domain.result import Launch
-from rnnbench.report.charts.marks import ROWS, TIME_LABEL, by_framework, finish, point, readable
+from rnnbench.report.charts.marks import ROWS, TIME_LABEL, by_framework, finish, point, readable, time_label
 from rnnbench.report.charts.theme import GROUND, INK, MUTED, Look
 from rnnbench.report.document import Panel
 
@@ -16,7 +16,7 @@ _ROW = 21  # points for one bar and the space after it
 
 
 def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
-    """Fastest first. Wrong rows follow as outlines, without a ratio."""
+    """Fastest first. Rows that are wrong or above the limit follow as outlines, without a ratio."""
     wrong = [row for row in panel.unranked if row.wall_s is not None]
     data = [_datum(panel, row) for row in (*panel.ranked, *wrong)]
     colours, _ = by_framework((datum["framework"] for datum in data), looks)
@@ -49,13 +49,14 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
 
 
 def _datum(panel: Panel, row: Row) -> dict[str, Any]:
-    wrong = row.status == "wrong"
-    ratio = row.status if row.ratio is None or wrong else units.times(row.ratio)
+    wrong = row.status == "wrong" or row.above_limit  # drawn as an outline: not compared
+    ratio = row.status if row.ratio is None or wrong else units.marked(units.times(row.ratio), row.ratio_uncertain)
+    unsteady = " · not steady" if row.steady is False else ""
     return {
         **point(row),
         "name": panel.name(row),
         "wrong": wrong,
-        "label": f"{units.seconds(row.wall_s)} · {ratio}{' ~' if row.noisy else ''}",
+        "label": f"{time_label(row)} · {ratio}{unsteady}{' ~' if row.noisy else ''}",
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import altair as alt
 
+from rnnbench import units
 from rnnbench.analysis.gap import BreakEven
 from rnnbench.analysis.row import row_id
 from rnnbench.report.charts.marks import (
@@ -49,7 +50,7 @@ def compiling(
                 "share": each.against_eager.estimate,
                 "low": each.against_eager.low,
                 "high": each.against_eager.high,
-                "label": panel.name(rows[each.row]).partition("/")[2],
+                "label": units.marked(panel.name(rows[each.row]).partition("/")[2], each.against_eager.uncertain),
             }
         )
     left, right = log_domain([_LEAST, 100.0, *(4 * datum["cost"] for datum in data)])

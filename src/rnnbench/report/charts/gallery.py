@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rnnbench import units
+from rnnbench.domain.result import Interval
 from rnnbench.report.charts.bars import bars, samples
 from rnnbench.report.charts.compiling import compiling
 from rnnbench.report.charts.gap import gap
@@ -73,10 +74,14 @@ def _gap_in_words(panel: Panel) -> str:
     """`fine-grained eager over best: pytorch 1.39×`."""
     names = {row.environment: row.framework for row in panel.rows}
     gaps = [
-        f"{names[each.eager.environment]} {units.times(each.times.estimate) if each.seen else 'no difference seen'}"
+        f"{names[each.eager.environment]} {_times(each.times) if each.seen else 'no difference seen'}"
         for each in panel.analysis.gaps
     ]
     return f"fine-grained eager over best: {', '.join(gaps)}" if gaps else ""
+
+
+def _times(ratio: Interval) -> str:
+    return units.marked(units.times(ratio.estimate), ratio.uncertain)
 
 
 def _description(kind: str, panel: Panel) -> str:

@@ -20,6 +20,7 @@ from rnnbench.report.charts.marks import (
     point,
     readable,
     series,
+    time_label,
     wall_of,
 )
 from rnnbench.report.charts.theme import LIMIT, Look
@@ -77,7 +78,7 @@ def _column(panel: Panel, rows: list[Row], low: float, high: float, height: int)
             "granularity": row.granularity,
             "series": f"{row.framework} {row.execution} {row.environment}",
             "place": place,
-            "label": f"{_execution(panel, row)} · {units.seconds(row.wall_s)}",
+            "label": f"{_execution(panel, row)} · {time_label(row)}",
         }
         for row, place in zip(ordered, places, strict=True)
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from rnnbench import units
 from rnnbench.analysis.row import Row
 from rnnbench.report.charts.theme import GROUND, MUTED, Look
 
@@ -38,6 +39,11 @@ def readable(text: alt.Chart, colour: str = MUTED.light) -> list[alt.Chart]:
 def wall_of(row: Row) -> float:
     assert row.wall_s is not None
     return row.wall_s
+
+
+def time_label(row: Row) -> str:
+    """`312 ms`, with its mark where it is uncertain."""
+    return units.marked(units.seconds(row.wall_s), row.uncertain)
 
 
 def ends(rows: Iterable[Row]) -> list[float]:

@@ -27,6 +27,7 @@ from rnnbench.report.charts.marks import (
     log_time,
     point,
     series,
+    time_label,
     wall_of,
 )
 from rnnbench.report.charts.theme import MUTED, Look, looks
@@ -69,9 +70,9 @@ def _measured(lines: Sequence[HistoryLine], look: dict[str, Look], title: str, s
             "wall": point.ratio,
             "low": point.ratio_low,
             "high": point.ratio_high,
-            "label": f"{_name(line, lines)} · {units.seconds(point.wall_s)}"
+            "label": f"{_name(line, lines)} · {units.marked(units.seconds(point.wall_s), point.uncertain)}"
             if point.newest
-            else units.times(point.ratio),
+            else units.marked(units.times(point.ratio), point.ratio_uncertain),
         }
         for line, point in points
     ]
@@ -191,7 +192,7 @@ def history(
             "environment": row.environment,
             "system": row.system,
             "place": places[row.system],
-            "label": f"{row.system} · {units.seconds(row.wall_s)}" if newest[row.system] is row else "",
+            "label": f"{row.system} · {time_label(row)}" if newest[row.system] is row else "",
         }
         for row in rows
     ]

@@ -23,16 +23,17 @@ function openDetails(row) {
 function facts(row) {
   const list = element("dl");
   const add = (name, text) => { if (text && text !== NONE) list.append(element("dt", {}, name), element("dd", {}, text)); };
-  add("status", row.status + (row.noisy ? " (the machine was busy)" : "") + (row.reason ? `: ${row.reason}` : ""));
-  add("time of one batch", known(row.wall_s) ? `${seconds(row.wall_s)} ${span(row.wall_low_s, row.wall_high_s, row.wall_s)}` : "");
+  add("status", row.shown.replace("~", "") + (row.noisy ? " (the machine was busy)" : "") + (row.reason ? `: ${row.reason}` : ""));
+  add("time of one batch", known(row.wall_s) ? `${marked(seconds(row.wall_s), row.uncertain)} ${span(row.wall_low_s, row.wall_high_s, row.wall_s)}` : "");
   add("elapsed", known(row.elapsed_s) ? `${seconds(row.elapsed_s)} for ${row.batches} batches` : "");
   add("sequences per second", amount(row.sequences_per_s));
-  add("ratio to the best", known(row.ratio) ? `${times(row.ratio)} [${times(row.ratio_low)}, ${times(row.ratio_high)}]` : "");
+  add("ratio to the best", known(row.ratio) ? `${marked(times(row.ratio), row.ratio_uncertain)} [${times(row.ratio_low)}, ${times(row.ratio_high)}]` : "");
   add("import, build", known(row.import_s) ? `${seconds(row.import_s)}, ${seconds(row.build_s)}` : "");
   add("first call", seconds(row.first_call_s));
   add("warm-up, of which compiling", known(row.warm_up_s) ? `${seconds(row.warm_up_s)}, ${seconds(row.compile_s)}` : "");
   add("peak memory", bytes(row.memory_bytes));
-  add("limit", known(row.limit_s) ? `${seconds(row.limit_s)} a batch: this row reaches ${share(row.limit_share)} of it` : "");
+  add("limit", known(row.limit_s) ? `${seconds(row.limit_s)} a batch: this row reaches ${marked(share(row.limit_share), row.uncertain)} of it` : "");
+  add("checked at full size", row.checked || (known(row.wall_s) ? "nothing" : ""));
   add("bottleneck", row.bottleneck);
   add("operators of a batch", known(row.operators) ? `${whole(row.operators)}; no operator runs in ${share(row.host_share)} of it` : "");
   add("new batch size, new length", known(row.new_batch_s) ? `${reshaped(row.new_batch_s, row.new_batch)}; ${reshaped(row.new_length_s, row.new_length)}` : "");

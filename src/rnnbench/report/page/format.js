@@ -45,6 +45,8 @@ function bytes(value) {
   return `${figures(amount)} GB`;
 }
 
+// The mark of a figure whose interval is wider than ±20 %.
+const marked = (text, uncertain) => (uncertain ? `${text}±` : text);
 const times = (value) => (!known(value) ? NONE : `${fixed(value, value < 100 ? 2 : 0)}×`);
 const share = (value) => (!known(value) ? NONE : `${fixed(100 * value, value >= 0.0995 ? 0 : 1)} %`);
 const amount = (value) => (!known(value) ? NONE : figures(value));

@@ -9,8 +9,8 @@ function showHint(row, target, x) {
     element("p", {}, element("b", {}, row.system)),
     element("p", { class: "quiet" }, row.description),
     measured
-      ? element("p", {}, `${seconds(row.wall_s)} ${span(row.wall_low_s, row.wall_high_s, row.wall_s)} a batch; ${row.batches} batches in ${row.launches.length} launch${row.launches.length === 1 ? "" : "es"}`)
-      : element("p", {}, row.reason || row.status),
+      ? element("p", {}, `${marked(seconds(row.wall_s), row.uncertain)} ${span(row.wall_low_s, row.wall_high_s, row.wall_s)} a batch; ${row.batches} batches in ${row.launches.length} launch${row.launches.length === 1 ? "" : "es"}`)
+      : element("p", {}, row.reason || row.shown),
     drawSamples(row, 360, 90),
     element("p", { class: "quiet" }, `${row.environment}: ${environmentOf(row)}${known(row.threads) ? `, ${row.threads} threads` : ""}`),
   );

@@ -6,15 +6,15 @@ const PAGE = 300; // rows drawn at once; a button shows more
 const COLUMNS = [
   { name: "system", heading: "system", key: (row) => row.system, cell: systemCell, class: "system" },
   { name: "bar", heading: "", cell: barCell, class: "bar" },
-  { name: "wall", heading: "wall time", key: (row) => row.wall_s, cell: (row) => seconds(row.wall_s), class: "number" },
+  { name: "wall", heading: "wall time", key: (row) => row.wall_s, cell: (row) => marked(seconds(row.wall_s), row.uncertain), class: "number" },
   { name: "interval", heading: "95 % interval", key: (row) => row.wall_high_s - row.wall_low_s, cell: (row) => span(row.wall_low_s, row.wall_high_s, row.wall_s), class: "number" },
   { name: "elapsed", heading: "elapsed", key: (row) => row.elapsed_s, cell: (row) => (known(row.elapsed_s) ? `${seconds(row.elapsed_s)} (×${row.batches})` : NONE), class: "number" },
   { name: "rate", heading: "seq/s", key: (row) => row.sequences_per_s, cell: (row) => amount(row.sequences_per_s), class: "number" },
-  { name: "ratio", heading: "ratio", key: (row) => row.ratio, cell: (row) => times(row.ratio), class: "number" },
+  { name: "ratio", heading: "ratio", key: (row) => row.ratio, cell: (row) => marked(times(row.ratio), row.ratio_uncertain), class: "number" },
   { name: "first", heading: "first call", key: (row) => row.first_call_s, cell: (row) => seconds(row.first_call_s), class: "number" },
   { name: "compile", heading: "compiling", key: (row) => row.compile_s, cell: (row) => seconds(row.compile_s), class: "number" },
   { name: "memory", heading: "memory", key: (row) => row.memory_bytes, cell: (row) => bytes(row.memory_bytes), class: "number" },
-  { name: "limit", heading: "of limit", key: (row) => row.limit_share, cell: (row) => share(row.limit_share), class: "number" },
+  { name: "limit", heading: "of limit", key: (row) => row.limit_share, cell: (row) => marked(share(row.limit_share), row.uncertain), class: "number" },
   { name: "operators", heading: "operators", key: (row) => row.operators, cell: (row) => whole(row.operators), class: "number" },
   { name: "host", heading: "no operator", key: (row) => row.host_share, cell: (row) => share(row.host_share), class: "number" },
   { name: "new-batch", heading: "new batch size", key: (row) => row.new_batch_s, cell: (row) => reshaped(row.new_batch_s, row.new_batch), class: "number" },
@@ -47,7 +47,7 @@ function reshaped(cost, outcome) {
 }
 
 function statusCell(row) {
-  const badge = element("span", { class: "badge" }, row.status + (row.noisy ? "~" : ""));
+  const badge = element("span", { class: "badge" }, row.shown);
   return [badge, row.reason ? element("span", { class: "reason" }, `: ${row.reason}`) : null];
 }
 
@@ -56,7 +56,7 @@ function chosenRows() {
   const groups = data.groups.map(matches);
   return rows.filter((row) => {
     if (!groups[row.group] || (state.status && row.status !== state.status)) return false;
-    const text = [row.system, row.environment, row.status, row.reason, row.description, row.place.workload].join(" ").toLowerCase();
+    const text = [row.system, row.environment, row.shown, row.reason, row.description, row.place.workload].join(" ").toLowerCase();
     return words.every((word) => text.includes(word));
   });
 }
