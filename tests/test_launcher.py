@@ -1,7 +1,9 @@
 """The records of a launch and of a verification, made from the events of fake workers."""
 
+import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -124,7 +126,14 @@ def verify(monkeypatch):
     """A verification by a worker that sends these events."""
 
     def run(*events):
-        monkeypatch.setattr(verifier, "run_worker", lambda *given: finished(HELLO, BUILT, *events, Done()))
+        def worker(environment, job, *others):
+            moved = [msgspec.structs.replace(each, path=into(job["arrays"], each.path)) for each in events]
+            return finished(HELLO, BUILT, *moved, Done())
+
+        def into(folder, path):
+            return shutil.copy(path, folder) if Path(path).exists() else f"{folder}/nothing"
+
+        monkeypatch.setattr(verifier, "run_worker", worker)
         proof = Proof((make_resolved_case(CASE, workload=small_version(CATALOG["ce-short"])),))
         (found,) = run_proof(proof, Method())
         return found.verdict, found.reason

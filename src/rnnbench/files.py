@@ -1,13 +1,17 @@
 """Files and folders: where rnnbench keeps them, atomic writes, deletion, and locks."""
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import msgspec
 
 
 def cache_folder() -> Path:
@@ -35,6 +39,19 @@ def worker_package() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError("the package rnnbench_worker is not installed together with rnnbench")
     return Path(next(iter(spec.submodule_search_locations)))
+
+
+#: What decoding JSON raises when it is damaged. A thousand brackets make a RecursionError.
+DAMAGED_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file; an OSError for anything else. A FIFO in its place would be waited for forever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read()
 
 
 def write_atomically(path: Path, content: bytes) -> None:

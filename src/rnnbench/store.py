@@ -1,18 +1,20 @@
 """The folder of a run: it stays readable after any crash, and every line is checked when it is read."""
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from rnnbench.domain.consistency import record_check, require_consistent
 from rnnbench.domain.profile import ProfileRecord
-from rnnbench.domain.result import Record
+from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
-from rnnbench.files import locked, write_atomically
+from rnnbench.files import DAMAGED_JSON, locked, read_regular, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
@@ -49,11 +51,17 @@ def sole_use(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         if (folder / RUN_FILE).is_file():  # otherwise `read_folder` reports that it is not a run
             try:
-                stack.enter_context(locked(folder / RECORDS_FILE))
+                descriptor = stack.enter_context(locked(folder / RECORDS_FILE))
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise UserError(f"{folder / RECORDS_FILE} is not a regular file", "restore it from a copy")
             except BlockingIOError:
                 raise UserError(
                     f"{folder} is in use: another rnnbench is running it", "wait for that one to end, or stop it"
                 ) from None
+            except OSError as error:
+                raise UserError(
+                    f"cannot continue {folder}: {RECORDS_FILE}: {error.strerror}", "it must be a file you can write to"
+                ) from error
         yield
 
 
@@ -85,7 +93,7 @@ def write_log(folder: Path, name: str, text: str) -> str:
 def read_folder(folder: Path) -> Contents:
     """Everything in a run folder that can be read. Lines that cannot are reported, never silently dropped."""
     try:
-        raw = current_names((folder / RUN_FILE).read_bytes())
+        raw = current_names(read_regular(folder / RUN_FILE))
     except OSError as error:
         raise UserError(f"{folder} is not a run: {error.strerror}", f"a run folder contains {RUN_FILE}") from error
     try:
@@ -96,12 +104,15 @@ def read_folder(folder: Path) -> Contents:
                 "use the version of rnnbench that made it",
             )
         run = msgspec.json.decode(raw, type=Run)
-    except (msgspec.MsgspecError, ValueError) as error:
+        require_consistent(run)
+    except DAMAGED_JSON as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
-    records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record))
+    check = record_check(run)
+    records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record), check)
     profiles: list[ProfileRecord] = []
-    if (folder / PROFILES_FILE).exists():
-        profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, msgspec.json.Decoder(ProfileRecord))
+    if os.path.lexists(folder / PROFILES_FILE):
+        decoder = msgspec.json.Decoder(ProfileRecord)
+        profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, decoder, check)
         damaged += [f"{PROFILES_FILE}, {line}" for line in damaged_profiles]
     return Contents(run=run, records=tuple(records), profiles=tuple(profiles), damaged=tuple(damaged))
 
@@ -110,19 +121,36 @@ class _Schema(msgspec.Struct):
     schema: int
 
 
-def _read_lines(path: Path, decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any], list[str]]:
+def _read_lines(
+    path: Path, decoder: msgspec.json.Decoder[Any], check: Callable[[Any], None]
+) -> tuple[list[Any], list[str]]:
     """The records of the lines that can be read, and a message for each line that cannot."""
     records: list[Any] = []
     damaged: list[str] = []
     try:
-        lines = current_names(path.read_bytes()).split(b"\n")
+        lines = current_names(read_regular(path)).split(b"\n")
     except OSError as error:
         return [], [f"all lines: {error.strerror}"]
+    launches: dict[bytes, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            records.append(decoder.decode(line))
-        except (msgspec.MsgspecError, ValueError) as error:
-            damaged.append(f"line {number}: {error}")
+            record = decoder.decode(line)
+            check(record)
+        except DAMAGED_JSON as error:
+            damaged.append(f"line {number}: {_shortened(error)}")
+            continue
+        if isinstance(record, Launch) and launches.setdefault(line, number) != number:
+            damaged.append(
+                f"line {number}: the same launch as line {launches[line]}"
+            )  # counted twice, it would weigh twice
+        else:
+            records.append(record)
     return records, damaged
+
+
+def _shortened(error: Exception) -> str:
+    """The message in one printable line: it may quote what is in the file."""
+    text = str(error)
+    return ascii(text[:300])[1:-1] if not text.isprintable() else text[:300]

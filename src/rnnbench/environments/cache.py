@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.domain.consistency import require_usable
 from rnnbench.domain.run import Environment, current_names
 from rnnbench.environments.spec import EnvironmentSpec, parse_spec
 from rnnbench.errors import UserError
-from rnnbench.files import cache_folder, write_atomically
+from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
 
 MARKER_FILE = "environment.json"
 SPEC_FILE = "spec.json"  # in an environment's folder: what it was created from
@@ -41,8 +42,9 @@ def write_marker(environment: Environment) -> None:
 def read_marker(folder: Path) -> Environment | None:
     """The environment in this folder, or None if its creation was not completed."""
     try:
-        environment = msgspec.json.decode(current_names((folder / MARKER_FILE).read_bytes()), type=Environment)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        environment = msgspec.json.decode(current_names(read_regular(folder / MARKER_FILE)), type=Environment)
+        require_usable(environment)
+    except (OSError, *DAMAGED_JSON):
         return None
     # A venv stores its own path in its scripts, so one that was moved or copied does not work.
     return environment if environment.folder == str(folder) else None
@@ -56,8 +58,8 @@ def interpreter_exists(environment: Environment) -> bool:
 def outdated(environment: Environment, spec: EnvironmentSpec | None = None) -> str:
     """What has changed since it was created, such as `numpy==1.16.5 → numpy==1.16.6`; empty if nothing has."""
     try:
-        old = msgspec.json.decode((Path(environment.folder) / SPEC_FILE).read_bytes(), type=EnvironmentSpec)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        old = msgspec.json.decode(read_regular(Path(environment.folder) / SPEC_FILE), type=EnvironmentSpec)
+    except (OSError, *DAMAGED_JSON):
         return "the requirements it was created from are unknown"
     try:
         new = spec or parse_spec(f"{old.framework}=={old.version}", old.variant)

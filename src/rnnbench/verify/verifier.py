@@ -8,15 +8,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from zipfile import BadZipFile
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
-from rnnbench.files import cache_folder, write_atomically
+from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
+from rnnbench.launch.arrays import DamagedArrays, read_arrays
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.launcher import deviation_from_request, outcome_of
@@ -31,6 +29,7 @@ from rnnbench.verify.compare import compare
 from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
 
 UPDATES = 3
+MOST_BYTES = 256 << 20  # of one phase on a small version: far more than any needs
 
 
 class VerifiedPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +113,8 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
             computed = None
             if case.phase in delivered and not deviation_from_request(case, method.threads, result):
                 try:
-                    computed = _load_arrays(delivered[case.phase])
-                except (OSError, ValueError, EOFError, BadZipFile) as error:
+                    computed = read_arrays(delivered[case.phase], folder, expected_bytes=MOST_BYTES)
+                except DamagedArrays as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
                 figures = compare(
@@ -134,11 +133,6 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
                     )
                 )
     return results
-
-
-def _load_arrays(path: str) -> dict[str, NDArray[np.floating]]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
 
 
 def _with_verdict(verification: Verification) -> Verification:
@@ -177,8 +171,8 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
 def load_cached(path: Path) -> Verification | None:
     """The cached verification; None when there is none or its file is damaged."""
     try:
-        cached = msgspec.json.decode(path.read_bytes(), type=Verification)
-    except (OSError, msgspec.MsgspecError, ValueError):
+        cached = msgspec.json.decode(read_regular(path), type=Verification)
+    except (OSError, *DAMAGED_JSON):
         return None
     return msgspec.structs.replace(cached, cached=True)
 
