@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from rnnbench.cli import audit, catalogue, compare, env, graph, history, profile, report, run, show, verify
+from rnnbench.cli.options import say
 from rnnbench.errors import UserError
 
 app = typer.Typer(
@@ -41,7 +42,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from rnnbench.version import __version__
 
-        typer.echo(f"rnnbench {__version__}")
+        say(f"rnnbench {__version__}")
         raise typer.Exit
 
 
@@ -74,9 +75,9 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"rnnbench: {error.what}", file=sys.stderr)
+        say(f"rnnbench: {error.what}", err=True)
         if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+            say(f"  {error.hint}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         # The reader has closed the pipe (`rnnbench show … | head`): print nothing more, not even on exit.

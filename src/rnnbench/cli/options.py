@@ -169,14 +169,21 @@ def read_selection(
     )
 
 
+def say(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print text that may come from others: no control character of it reaches the terminal. All output goes here."""
+    from rnnbench.text import printable
+
+    typer.echo(printable(str(text)), err=err, nl=nl)
+
+
 def print_json(value: object) -> None:
     """Print for `--json`, indented so that people can read it too."""
     import msgspec
 
-    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def warn_of_damage(name: str, contents: "Contents") -> None:
     """Report on standard error the lines of a run's folder that could not be read."""
     for line in contents.damaged:
-        typer.echo(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)
+        say(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)

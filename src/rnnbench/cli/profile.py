@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, RetryFailed, Seed, Threads, at_least, one_of, with_case_options
+from rnnbench.cli.options import CaseOptions, RetryFailed, Seed, Threads, at_least, one_of, say, with_case_options
 
 if TYPE_CHECKING:
     from rnnbench.domain.case import Method
@@ -129,11 +129,11 @@ def _profile_folder(
     markdown = profiles_as_markdown(contents)
     write_atomically(folder / "profile.md", markdown.encode())
     shown = {"text": show_profiles, "md": lambda contents: markdown, "json": encode}[form]
-    typer.echo(shown(contents))
+    say(shown(contents))
     for line in contents.damaged:
-        typer.echo(f"rnnbench: {line}: skipped", err=True)
+        say(f"rnnbench: {line}: skipped", err=True)
     if interrupted:
-        typer.echo(f"\ninterrupted; finished profiles are in {folder}. Resume with:", err=True)
-        typer.echo(f"  rnnbench profile --resume {folder}", err=True)
+        say(f"\ninterrupted; finished profiles are in {folder}. Resume with:", err=True)
+        say(f"  rnnbench profile --resume {folder}", err=True)
         raise typer.Exit(130)
-    typer.echo(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)
+    say(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)

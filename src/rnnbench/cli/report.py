@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from rnnbench.cli.options import say
+from rnnbench.text import printable
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The runs' folders. Several make one report.")],
@@ -42,12 +45,12 @@ def report(
     drawn = [path for path in written if path.parent.name == "charts"]
     for path in written:
         if path not in drawn:
-            typer.echo(f"{path}  {units.size(path.stat().st_size)}")
+            say(f"{path}  {units.size(path.stat().st_size)}")
     if drawn:
-        typer.echo(f"{drawn[0].parent}  {len(drawn)} files")
+        say(f"{drawn[0].parent}  {len(drawn)} files")
 
 
 def _progress(text: str) -> None:
     """Show progress on one line that the next call overwrites; nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
-        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
+        print(f"\r\033[K{printable(text[:100])}", end="", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, Json, RetryFailed, Seed, Threads, at_least, with_case_options
+from rnnbench.cli.options import CaseOptions, Json, RetryFailed, Seed, Threads, at_least, say, with_case_options
 from rnnbench.cli.show import print_run
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def run(
     if dry_run:
         from rnnbench.cli.answers import plan_as_json, show_plan
 
-        typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
+        say(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
     if data is not None:
         read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
@@ -134,10 +134,10 @@ def _report_interruption(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if not (folder / "run.json").exists():
             raise
-        typer.echo(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
-        typer.echo(f"  rnnbench run --resume {folder}", err=True)
+        say(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
+        say(f"  rnnbench run --resume {folder}", err=True)
         raise typer.Exit(130) from None
 
 
 def _print_location(folder: Path, as_json: bool) -> None:
-    typer.echo(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)
+    say(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)

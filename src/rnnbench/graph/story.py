@@ -28,6 +28,7 @@ from rnnbench.launch.prepare import prepare
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.reference.inputs import make_batches, make_parameters
 from rnnbench.reference.network import loss_and_gradients
+from rnnbench.text import script_json
 from rnnbench.verify.compare import TOLERANCES, relative_error
 from rnnbench.version import __version__
 
@@ -141,8 +142,7 @@ def as_page(parts: list[StoryPart], missing: list[str]) -> bytes:
         marker=MARKER,
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        # Only `</` could end the script element early.
-        data=json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
+        data=script_json(json.dumps(data, ensure_ascii=False)),
     )
     return page.encode()
 

@@ -13,6 +13,7 @@ from rnnbench.domain.run import Environment
 from rnnbench.errors import UserError
 from rnnbench.files import write_atomically
 from rnnbench.report.document import Document, read_document
+from rnnbench.text import csv_cell
 from rnnbench.version import __version__
 
 FORMATS = ("html", "md", "csv", "json", "svg", "png")
@@ -94,7 +95,7 @@ def results_as_csv(document: Document) -> bytes:
     writer.writerow(["run", *_FIELDS])
     for name, rows in zip(document.names, document.analysis.rows, strict=True):
         for row in rows:
-            writer.writerow([name, *msgspec.structs.astuple(row)])
+            writer.writerow(map(csv_cell, (name, *msgspec.structs.astuple(row))))
     return text.getvalue().encode()
 
 
