@@ -4,6 +4,7 @@ Everything a step produces is stored before the next one begins. A run that was 
 by the same steps: each does only what the folder still lacks.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.domain.run import Run
 from rnnbench.environments.environment import fingerprint, inspect_python
+from rnnbench.environments.holding import held, is_known
+from rnnbench.environments.registry import list_environments
 from rnnbench.errors import UserError
 from rnnbench.files import file_name
 from rnnbench.launch.events import STAGES, Event
@@ -43,6 +46,10 @@ _PART_OF_RECORD: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators",
 Show = Callable[[Contents], None]
 
 
+class UnknownInterpreter(UserError):
+    """A stored run names an interpreter that was neither created here nor named with `env use`."""
+
+
 def show_nothing(contents: Contents) -> None:
     """For callers that only want the contents."""
 
@@ -61,7 +68,7 @@ def run(
     """A new run in a new folder, with everything from the plan to the tables."""
     plan = chosen if isinstance(chosen, Plan) else make_plan(chosen)
     begin_run(plan, method, folder, listener, command=command, data=data, profile=profile)
-    return resume(folder, listener, show)
+    return resume(folder, listener, show, trust=True)  # its interpreters were found here a moment ago
 
 
 def begin_run(
@@ -110,9 +117,11 @@ def resume(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     ahead: int | None = None,
+    trust: bool = False,
 ) -> Contents:
     """Do what the folder's run still lacks: everything for a new run, the rest for one that was interrupted.
 
+    Without `trust`, only interpreters that are known here are started: a run folder may come from elsewhere.
     The time limit and the number of concurrent workers may be changed, because neither changes what is measured.
     """
     with sole_use(folder):
@@ -120,13 +129,16 @@ def resume(
         for line in session.damaged:
             listener.note(f"launches.jsonl, {line}: skipped")
         session.require_frameworks()
-        if session.has_records:
-            session.require_same_environments()
-        session.verify()
-        session.measure_limits()
-        session.launch()
-        if session.run.profile:
-            session.profile()
+        if not trust:
+            session.require_known_interpreters()
+        with held(session.run.environments.values()):
+            if session.has_records:
+                session.require_same_environments()
+            session.verify()
+            session.measure_limits()
+            session.launch()
+            if session.run.profile:
+                session.profile()
     contents = read_folder(folder)
     show(contents)
     return contents
@@ -140,14 +152,19 @@ def profile_run(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     resumed: bool = False,
+    trust: bool = False,
 ) -> None:
     """Profile the cases of a run that have no profile yet. Nothing is timed."""
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
         if resumed:
             session.require_frameworks()
-            session.require_same_environments()
-        session.profile(parts)
+            if not trust:
+                session.require_known_interpreters()
+        with held(session.run.environments.values()):
+            if resumed:
+                session.require_same_environments()
+            session.profile(parts)
 
 
 class Session:
@@ -186,6 +203,17 @@ class Session:
                 f"this run needs {', '.join(missing)}, which is not among the frameworks here",
                 "add its folder to RNNBENCH_SYSTEMS, or install the package that provides it",
             )
+
+    def require_known_interpreters(self) -> None:
+        """Raise an error unless every interpreter that the run names is one that this user chose."""
+        known = list_environments()
+        for environment in self.run.environments.values():
+            if environment.python != sys.executable and not is_known(environment, known):
+                raise UnknownInterpreter(
+                    f"this run would start {environment.python}, which is not an environment here",
+                    f"if you trust the run, give --trust; or make the interpreter known: rnnbench env create "
+                    f"{environment.framework}=={environment.version}, or rnnbench env use",
+                )
 
     def require_same_environments(self) -> None:
         """Raise a UserError unless the run can be resumed in the environments it began in."""

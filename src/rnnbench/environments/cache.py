@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.domain.bounds import require_name
 from rnnbench.domain.consistency import require_usable
 from rnnbench.domain.run import Environment, current_names
 from rnnbench.environments.spec import EnvironmentSpec, parse_spec
@@ -21,16 +22,25 @@ def environments_folder() -> Path:
 
 
 def folder_of(id: str) -> Path:
-    return environments_folder() / id
+    return environments_folder() / _checked(id)
+
+
+def _checked(id: str) -> str:
+    """The id, if it can only name something within the cache: its folder is one that is deleted."""
+    try:
+        require_name(id, "an environment")
+    except ValueError as error:
+        raise UserError(str(error), "use a version of this framework with a shorter, plain name") from error
+    return id
 
 
 def log_of(id: str) -> Path:
     """The output of venv and pip while the environment was created."""
-    return environments_folder() / f"{id}.log"
+    return environments_folder() / f"{_checked(id)}.log"
 
 
 def lock_of(id: str) -> Path:
-    return environments_folder() / f"{id}.lock"
+    return environments_folder() / f"{_checked(id)}.lock"
 
 
 def write_marker(environment: Environment) -> None:
@@ -46,8 +56,16 @@ def read_marker(folder: Path) -> Environment | None:
         require_usable(environment)
     except (OSError, *DAMAGED_JSON):
         return None
-    # A venv stores its own path in its scripts, so one that was moved or copied does not work.
-    return environment if environment.folder == str(folder) else None
+    # A venv stores its own path in its scripts, so one that was moved or copied does not work. One that is reached
+    # through a link is neither: it is the same folder.
+    return environment if _same_folder(environment.folder, folder) else None
+
+
+def _same_folder(recorded: str, folder: Path) -> bool:
+    try:
+        return recorded == str(folder) or os.path.samefile(recorded, folder)
+    except (OSError, ValueError):
+        return False
 
 
 def interpreter_exists(environment: Environment) -> bool:

@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.errors import UserError
+from rnnbench.files import DAMAGED_JSON
 from rnnbench.graph.capture import Graph, run_graph_worker
 from rnnbench.graph.drawing import MARKER, STYLE, draw
 from rnnbench.launch.events import Hello
@@ -99,10 +100,13 @@ def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[StoryP
         result, content = run_graph_worker(resolved, method, "story")
         outcome, reason = outcome_of(cases[name], method.threads, result)
         if outcome == "ok":
-            part = msgspec.json.decode(content, type=StoryPart)
-            part.system = name
-            part.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
-            reason = disagreement(part, method.seed)
+            try:
+                part = msgspec.json.decode(content, type=StoryPart)
+                part.system = name
+                part.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
+                reason = disagreement(part, method.seed)
+            except DAMAGED_JSON as error:
+                reason = f"its graph cannot be read: {error}"
         if reason:
             missing.append(f"{name}: {reason}")
         else:

@@ -13,6 +13,7 @@ import msgspec
 
 from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
+from rnnbench.environments.holding import held
 from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
 from rnnbench.launch.arrays import DamagedArrays, read_arrays
 from rnnbench.launch.events import Arrays, Hello
@@ -47,9 +48,10 @@ def verify_plan(
     proofs = proofs_for(prepared.cases, plan.workloads, plan.systems, prepared.environments)
     order = {case.key: index for index, case in enumerate(case for proof in proofs for case in proof.cases)}
     listener.verifying(len(order))
-    results = run_proofs(
-        proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache
-    )
+    with held(prepared.environments.values()):
+        results = run_proofs(
+            proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache
+        )
     results.sort(key=lambda verification: order[verification.case.key])
     return VerifiedPlan(verifications=tuple(results), left_out=prepared.left_out)
 
