@@ -34,13 +34,13 @@ def report(
       rnnbench report runs/gpu --out plain --format md,svg
     """
     from rnnbench import units
-    from rnnbench.cli.options import at_least
+    from rnnbench.cli.options import at_least, warn_of_damage
     from rnnbench.report.write import write_report
 
     if charts is not None:
         at_least(charts, 0, "--charts")
     names = [name for name in (part.strip() for part in formats.split(",")) if name]
-    written = write_report(runs, out, names, charts, _progress)
+    written = write_report(runs, out, names, charts, _progress, warn_of_damage)
     _progress("")
     drawn = [path for path in written if path.parent.name == "charts"]
     for path in written:
