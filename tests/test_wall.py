@@ -108,7 +108,7 @@ def test_the_worker_never_imports_the_driver():
 LAYERS = (
     ("version", "errors"),
     ("domain",),
-    ("units", "files", "text", "machine"),
+    ("units", "files", "text", "machine", "scratch"),
     ("method", "manifests", "reference", "stats", "published.rows"),
     ("environments", "store"),
     ("plan",),

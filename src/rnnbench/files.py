@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -76,10 +77,19 @@ def _umask() -> int:
     return mask
 
 
+_LONGEST_NAME = 200  # bytes; others put something before or after it
+
+
 def file_name(text: str) -> str:
     """The text as a file name for every file system: readable, but it cannot be converted back."""
     separated = text.replace("/", ".").replace("|", "_")
-    return "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in separated)
+    name = "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in separated)
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    # Cut in the middle, with a hash of the whole: a file system takes 255 bytes, and the end says what kind it is.
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    head, tail = (name.encode()[part].decode("utf-8", "ignore") for part in (slice(140), slice(-20, None)))
+    return f"{head}-{digest}-{tail}"
 
 
 def remove_folder(folder: Path) -> None:

@@ -5,7 +5,6 @@ by the same steps: each does only what the folder still lacks.
 """
 
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +32,8 @@ from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool, manifests
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.profile import launch_profile, launch_retrace
-from rnnbench.store import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
+from rnnbench.scratch import scratch_folder, sweep
+from rnnbench.store import Contents, append, create_folder, log_name, read_folder, require_empty, sole_use, write_log
 from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
 from rnnbench.verify.verifier import run_proofs
 
@@ -124,6 +124,7 @@ def resume(
     Without `trust`, only interpreters that are known here are started: a run folder may come from elsewhere.
     The time limit and the number of concurrent workers may be changed, because neither changes what is measured.
     """
+    sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds, ahead)
         for line in session.damaged:
@@ -155,6 +156,7 @@ def profile_run(
     trust: bool = False,
 ) -> None:
     """Profile the cases of a run that have no profile yet. Nothing is timed."""
+    sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
         if resumed:
@@ -269,11 +271,17 @@ class Session:
         self._listener.timing(len(left))
         machine = ExclusiveMachine(run.method.ahead)
 
+        logs: dict[str, str] = {}  # what a worker printed, by the name of its file, until its launch is stored
+
         def keep(launch: Launch) -> None:
-            append(self._folder, launch)
+            append(self._folder, launch)  # before its log: a disk that is full should lose the log, not the launch
+            try:
+                write_log(self._folder, launch.log, logs.pop(launch.log, ""))
+            except OSError as error:
+                self._listener.note(f"warning: cannot write {launch.log}: {error.strerror}")
             self._listener.launched(launch)
 
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
+        with scratch_folder("inputs") as scratch:
             # Written before anything is timed, once per workload, and only for launches that are left.
             data = Path(run.data) if run.data else None
             inputs = {
@@ -293,8 +301,9 @@ class Session:
                     machine,
                 )
                 if log.strip():
-                    name = file_name(f"{case.key}_{round_number}-{attempt}.log")
-                    launch = msgspec.structs.replace(launch, log=write_log(self._folder, name, log))
+                    name = log_name(self._folder, file_name(f"{case.key}_{round_number}-{attempt}.log"))
+                    logs[name] = log
+                    launch = msgspec.structs.replace(launch, log=name)
                 return launch
 
             run_schedule(run.cases, run.method, earlier, execute, keep)
@@ -313,7 +322,7 @@ class Session:
             if part in parts and (case.key, part) not in done
         ]
         self._listener.profiling(len(left))
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
+        with scratch_folder("inputs") as scratch:
             for case, part in left:
                 record = self._launch_profile(case, part, Path(scratch))
                 append(self._folder, record)

@@ -33,23 +33,34 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 def require_empty(folder: Path) -> None:
     """Refuse a folder that contains anything: a run is never mixed with other files."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        empty = not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
+    except OSError as error:
+        raise UserError(f"cannot use {folder}: {error.strerror}", "give another --out") from error
+    if not empty:
         raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
 
 
 def create_folder(folder: Path, run: Run) -> None:
     """Create the folder of a new run."""
     require_empty(folder)
-    (folder / LOGS).mkdir(parents=True, exist_ok=True)
-    (folder / RECORDS_FILE).touch()
-    write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Of two runs that begin here at the same moment, one creates this file, and the other is refused.
+        os.close(os.open(folder / RECORDS_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        (folder / LOGS).mkdir(exist_ok=True)
+        write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    except FileExistsError:
+        raise UserError(f"another run has just begun in {folder}", "give another --out") from None
+    except OSError as error:
+        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "give another --out") from error
 
 
 @contextmanager
 def sole_use(folder: Path) -> Iterator[None]:
     """Lock a run: two processes that resume it would repeat the same cases and disturb each other's times."""
     with ExitStack() as stack:
-        if (folder / RUN_FILE).is_file():  # otherwise `read_folder` reports that it is not a run
+        if os.path.isfile(folder / RUN_FILE):  # otherwise `read_folder` reports that it is not a run
             try:
                 descriptor = stack.enter_context(locked(folder / RECORDS_FILE))
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -68,11 +79,21 @@ def sole_use(folder: Path) -> Iterator[None]:
 def append(folder: Path, record: Record | ProfileRecord) -> None:
     """Append one record; it is on disk before this returns. After an incomplete line it starts on a new line."""
     path = folder / (PROFILES_FILE if isinstance(record, ProfileRecord) else RECORDS_FILE)
+    try:
+        _append(path, msgspec.json.encode(record) + b"\n")
+    except OSError as error:
+        raise UserError(
+            f"cannot store a result in {path}: {error.strerror}",
+            f"what was stored before is kept; when it can be written to again: rnnbench run --resume {folder}",
+        ) from error
+
+
+def _append(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
         incomplete = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = (b"\n" if incomplete else b"") + msgspec.json.encode(record) + b"\n"
+        data = (b"\n" if incomplete else b"") + line
         while data:
             data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
@@ -80,14 +101,19 @@ def append(folder: Path, record: Record | ProfileRecord) -> None:
         os.close(descriptor)
 
 
-def write_log(folder: Path, name: str, text: str) -> str:
-    """Keep what a worker printed; returns the path of the file within the run folder."""
+def log_name(folder: Path, name: str) -> str:
+    """A path within the run folder for what a worker printed; no file has it yet."""
     path = Path(LOGS) / name
-    while (folder / path).exists():  # a retry has the same name as the attempt that failed
+    while os.path.lexists(folder / path):  # a retry has the same name as the attempt that failed
         path = path.with_name(f"again-{path.name}")
-    (folder / path).parent.mkdir(exist_ok=True)  # git does not keep an empty folder
-    (folder / path).write_text(text, encoding="utf-8", errors="replace")
     return str(path)
+
+
+def write_log(folder: Path, path: str, text: str) -> None:
+    """Keep what a worker printed, at a path that `log_name` gave."""
+    if text:
+        (folder / path).parent.mkdir(exist_ok=True)  # git does not keep an empty folder
+        (folder / path).write_text(text, encoding="utf-8", errors="replace")
 
 
 def read_folder(folder: Path) -> Contents:

@@ -83,6 +83,10 @@ def main() -> None:
         # The reader has closed the pipe (`rnnbench show … | head`): print nothing more, not even on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # A disk that is full, a folder that is gone or cannot be written to: the message says which, no traceback.
+        say(f"rnnbench: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("rnnbench: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -1,6 +1,5 @@
 """Graphs as the driver has them (nodes, edges, and graphs inside nodes), and how they are captured in workers."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from rnnbench.launch.prepare import prepare
 from rnnbench.launch.worker import WorkerResult, run_worker
 from rnnbench.plan import Plan
 from rnnbench.profile import launch_retrace
+from rnnbench.scratch import scratch_folder
 
 
 class Graph(msgspec.Struct, kw_only=True):
@@ -136,7 +136,7 @@ def _capture_one(resolved: ResolvedCase, method: Method) -> CapturedGraphs:
 
 
 def _try_new_shapes(resolved: ResolvedCase, method: Method) -> Retrace:
-    with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
+    with scratch_folder("reshape") as folder:
         retrace = launch_retrace(resolved, method, Path(folder))
     if resolved.workload.one_step:  # its length is fixed
         by_batch = tuple(one for one in retrace.reshapes if one.change == "batch")
@@ -146,7 +146,7 @@ def _try_new_shapes(resolved: ResolvedCase, method: Method) -> Retrace:
 
 def run_graph_worker(resolved: ResolvedCase, method: Method, mode: str) -> tuple[WorkerResult, bytes]:
     """Run a worker in one of the modes that deliver a file. Returns how it ended, and the file's content."""
-    with held([resolved.environment]), tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
+    with held([resolved.environment]), scratch_folder("graph") as folder:
         inputs = write_workload_inputs(resolved.workload, method.seed, Path(folder), 1)
         job = make_job(mode, resolved, method, str(inputs), arrays=folder)
         result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)

@@ -8,7 +8,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from rnnbench.environments.environment import child_variables
 from rnnbench.files import worker_package
 from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
 from rnnbench.launch.exclusive import Turn
+from rnnbench.scratch import scratch_folder
 
 _running_workers: set["subprocess.Popen[bytes]"] = set()
 
@@ -75,7 +75,7 @@ def run_worker(
 ) -> WorkerResult:
     """Run one job until it ends or its time is up. A job that is timed needs a turn: the machine to itself."""
     with (
-        tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch,
+        scratch_folder("worker") as scratch,
         turn or contextlib.nullcontext(),
     ):
         reading_end, writing_end = os.pipe()

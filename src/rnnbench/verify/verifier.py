@@ -4,9 +4,9 @@ Verdicts are cached under a hash of everything they depend on.
 """
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,7 @@ from rnnbench.launch.worker import run_worker
 from rnnbench.manifests import source_hash, system_sources
 from rnnbench.plan import Plan
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import compare
 from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
 
@@ -44,6 +45,7 @@ def verify_plan(
     plan: Plan, method: Method, listener: Listener, *, jobs: int = 0, use_cache: bool = True
 ) -> VerifiedPlan:
     """Create the environments, then verify every case on the small version of its workload."""
+    sweep()
     prepared = prepare(plan, listener)
     proofs = proofs_for(prepared.cases, plan.workloads, plan.systems, prepared.environments)
     order = {case.key: index for index, case in enumerate(case for proof in proofs for case in proof.cases)}
@@ -97,7 +99,7 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
     batches = make_batches(workload, UPDATES, method.seed)
     phases = tuple(case.phase for case in proof.cases)
     results: list[Verification] = []
-    with tempfile.TemporaryDirectory(prefix="rnnbench-verify-") as folder:
+    with scratch_folder("verify") as folder:
         inputs = Path(folder) / "inputs.npz"
         write_inputs(inputs, parameters, batches)
         job = make_job("verify", resolved, method, str(inputs), phases=phases, arrays=folder)
@@ -183,4 +185,5 @@ def store_cached(path: Path, verification: Verification) -> None:
     """Only verdicts on numbers are cached: a crash or a timeout may have been the machine's fault."""
     if verification.verdict not in ("verified", "wrong"):
         return
-    write_atomically(path, msgspec.json.encode(verification))
+    with suppress(OSError):  # a cache that cannot be written to costs time, and nothing else
+        write_atomically(path, msgspec.json.encode(verification))
