@@ -49,6 +49,27 @@ def test_a_launch_is_stored_before_its_log_and_without_it(sabotage, call):
     assert len([one for one in read_folder(Path("run")).records if isinstance(one, Launch)]) == 1
 
 
+def test_an_interpreter_that_is_gone_fails_its_rows_and_the_others_go_on(sabotage, monkeypatch, call):
+    """It vanishes after the run has begun: each of its launches says so, and the run ends as usual."""
+
+    def vanished(environment, *others, **named):
+        raise FileNotFoundError(2, "No such file or directory", environment.python)
+
+    for place in ("rnnbench.launch.launcher.run_worker", "rnnbench.verify.verifier.run_worker"):
+        monkeypatch.setattr(place, vanished)
+    answer = call("run", "sabotage/packed/honest", "-w", TINY, "--effort", "quick", "--out", "run")
+    assert answer.code == 0
+    records = read_folder(Path("run")).records
+    assert len(records) == 5  # two verifications, a limit, two launches
+    assert all("it cannot be started: No such file" in one.reason for one in records)
+
+
+def test_a_command_of_any_bytes_can_be_stored(sabotage, call):
+    answer = call("run", "sabotage/packed/honest", "-w", TINY, "--no-verify", "--effort", "quick", "--out", "r\udcff")
+    assert answer.code == 0
+    assert "r?" in read_folder(Path("r\udcff")).run.command
+
+
 def test_of_runs_that_begin_in_one_folder_at_once_one_wins(tmp_path):
     for attempt in range(20):
         folder, outcomes = tmp_path / str(attempt), []

@@ -14,12 +14,12 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
-from rnnbench.domain.result import Launch, Verification
+from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.domain.run import Run
 from rnnbench.environments.environment import fingerprint, inspect_python
 from rnnbench.environments.holding import held, is_known
 from rnnbench.environments.registry import list_environments
-from rnnbench.errors import UserError
+from rnnbench.errors import UserError, describe_os_error
 from rnnbench.files import file_name
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
@@ -92,7 +92,7 @@ def begin_run(
     prepared = prepare(plan, listener)
     new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=tuple(command),
+        command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
         machine=describe_machine(),
         method=method,
@@ -257,7 +257,18 @@ class Session:
         needed = limits_needed(self.run.cases, self._records, self._retry_failed)
         self._listener.measuring_limits(len(needed))
         for case in needed:
-            limit = launch_limit(self._resolve(case), self.run.method)
+            try:
+                limit = launch_limit(self._resolve(case), self.run.method)
+            except OSError as error:
+                limit = Limit(
+                    environment=case.environment,
+                    device=case.device,
+                    precision=case.precision,
+                    started=datetime.now(UTC).isoformat(timespec="seconds"),
+                    outcome="failed",
+                    reason=f"it cannot be started: {describe_os_error(error)}",
+                    stage="start",
+                )
             append(self._folder, limit)
             self._listener.limit_measured(limit)
 
@@ -291,15 +302,21 @@ class Session:
 
             def execute(case: Case, round_number: int, attempt: int) -> Launch:
                 self._listener.launching(case, round_number)
-                launch, log = launch_case(
-                    self._resolve(case),
-                    run.method,
-                    inputs[case.workload],
-                    round_number,
-                    attempt,
-                    self._listener,
-                    machine,
-                )
+                started = datetime.now(UTC).isoformat(timespec="seconds")
+                try:
+                    launch, log = launch_case(
+                        self._resolve(case),
+                        run.method,
+                        inputs[case.workload],
+                        round_number,
+                        attempt,
+                        self._listener,
+                        machine,
+                    )
+                except OSError as error:  # its interpreter is gone, or there is no room for it: other rows go on
+                    reason = f"it cannot be started: {describe_os_error(error)}"
+                    failed = Launch(case=case, round=round_number, started=started, outcome="failed", reason=reason)
+                    launch, log = msgspec.structs.replace(failed, attempt=attempt, stage="start"), ""
                 if log.strip():
                     name = log_name(self._folder, file_name(f"{case.key}_{round_number}-{attempt}.log"))
                     logs[name] = log

@@ -13,7 +13,7 @@ import typer
 
 from rnnbench.cli import audit, catalogue, compare, env, graph, history, profile, report, run, show, verify
 from rnnbench.cli.options import say
-from rnnbench.errors import UserError
+from rnnbench.errors import UserError, describe_os_error
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -85,7 +85,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         # A disk that is full, a folder that is gone or cannot be written to: the message says which, no traceback.
-        say(f"rnnbench: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        say(f"rnnbench: {describe_os_error(error)}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         print("rnnbench: interrupted", file=sys.stderr)

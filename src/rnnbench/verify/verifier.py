@@ -14,6 +14,7 @@ import msgspec
 from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
 from rnnbench.environments.holding import held
+from rnnbench.errors import describe_os_error
 from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
 from rnnbench.launch.arrays import DamagedArrays, read_arrays
 from rnnbench.launch.events import Arrays, Hello
@@ -74,7 +75,11 @@ def run_proofs(
         cached = [load_cached(path) for path in paths.values()] if use_cache else [None]
         if None not in cached:
             return [verification for verification in cached if verification is not None]
-        verifications = run_proof(proof, method)
+        try:
+            verifications = run_proof(proof, method)
+        except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
+            reason = f"it cannot be started: {describe_os_error(error)}"
+            return [Verification(case=case, verdict="failed", reason=reason, stage="start") for case in proof.cases]
         for verification in verifications:
             store_cached(paths[verification.case.phase], verification)
         return verifications
