@@ -145,7 +145,9 @@ def test_a_verification_without_arrays_has_failed(verify):
     assert verify() == ("failed", "it said it was done, but sent no arrays")
 
 
-@pytest.mark.parametrize("kind", ["nothing there", "rubbish", "a torn archive", "objects"])
+@pytest.mark.parametrize(
+    "kind", ["nothing there", "rubbish", "a torn archive", "objects", "void", "strings", "complex"]
+)
 def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_else(verify, tmp_path, kind):
     path = tmp_path / "forward.npz"
     if kind == "rubbish":
@@ -155,6 +157,9 @@ def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_
         path.write_bytes(path.read_bytes()[:500])
     elif kind == "objects":
         np.savez(path, **{"logits/0": np.array([{"never": "unpickled"}], dtype=object)})
+    elif kind in ("void", "strings", "complex"):
+        odd = {"void": np.zeros(2, "V2"), "strings": np.array(["a"]), "complex": np.zeros(2, complex)}[kind]
+        np.savez(path, **{"logits/0": odd})
     verdict, reason = verify(Arrays("forward", str(path)))
     assert verdict == "failed"
     assert reason.startswith("its arrays cannot be read: ")
