@@ -1,7 +1,9 @@
 """The records of a launch and of a verification, made from the events of fake workers."""
 
+import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -174,7 +176,14 @@ def verify(monkeypatch):
     """A verification by a worker that sends these events."""
 
     def run(*events):
-        monkeypatch.setattr(verifier, "run_worker", lambda *given: finished(HELLO, BUILT, *events, Done()))
+        def worker(environment, job, *others):
+            moved = [msgspec.structs.replace(each, path=into(job["arrays"], each.path)) for each in events]
+            return finished(HELLO, BUILT, *moved, Done())
+
+        def into(folder, path):
+            return shutil.copy(path, folder) if Path(path).exists() else f"{folder}/nothing"
+
+        monkeypatch.setattr(verifier, "run_worker", worker)
         proof = Proof((make_resolved_case(CASE, workload=small_version(CATALOG["ce-short"])),))
         (found,) = run_proof(proof, Method())
         return found.verdict, found.reason
@@ -186,7 +195,9 @@ def test_a_verification_without_arrays_has_failed(verify):
     assert verify() == ("failed", "it said it was done, but sent no arrays")
 
 
-@pytest.mark.parametrize("kind", ["nothing there", "rubbish", "a torn archive", "objects"])
+@pytest.mark.parametrize(
+    "kind", ["nothing there", "rubbish", "a torn archive", "objects", "void", "strings", "complex"]
+)
 def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_else(verify, tmp_path, kind):
     path = tmp_path / "forward.npz"
     if kind == "rubbish":
@@ -196,6 +207,9 @@ def test_arrays_that_cannot_be_read_are_a_failure_of_that_worker_and_of_nothing_
         path.write_bytes(path.read_bytes()[:500])
     elif kind == "objects":
         np.savez(path, **{"logits/0": np.array([{"never": "unpickled"}], dtype=object)})
+    elif kind in ("void", "strings", "complex"):
+        odd = {"void": np.zeros(2, "V2"), "strings": np.array(["a"]), "complex": np.zeros(2, complex)}[kind]
+        np.savez(path, **{"logits/0": odd})
     verdict, reason = verify(Arrays("forward", str(path)))
     assert verdict == "failed"
     assert reason.startswith("its arrays cannot be read: ")

@@ -15,7 +15,7 @@ from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import LeftOut
 from rnnbench.errors import UserError
 from rnnbench.report.terminal import show_run
-from rnnbench.store import RECORDS_FILE, RUN_FILE, append, create_folder, read_folder, write_log
+from rnnbench.store import RECORDS_FILE, RUN_FILE, append, create_folder, log_name, read_folder, write_log
 
 CASES = [make_case("eager"), make_case("script", workload="ce-short[batch=8]")]
 RUN = make_run(CASES, left_out=[LeftOut(case=make_case("trace"), reason="because")])
@@ -56,14 +56,20 @@ def test_a_new_run_has_no_records(folder):
     assert read_folder(folder).records == ()
 
 
+def keep_log(folder, text):
+    place = log_name(folder, "some.log")
+    write_log(folder, place, text)
+    return place
+
+
 def test_what_a_worker_printed_is_kept_whatever_it_was(folder):
-    place = write_log(folder, "some.log", "text \udcff of any kind\n")
+    place = keep_log(folder, "text \udcff of any kind\n")
     assert place == "logs/some.log"
     assert (folder / place).read_text() == "text ? of any kind\n"
 
 
 def test_a_log_never_overwrites_an_earlier_one(folder):
-    places = [write_log(folder, "some.log", text) for text in ("first", "second", "third")]
+    places = [keep_log(folder, text) for text in ("first", "second", "third")]
     assert [(folder / place).read_text() for place in places] == ["first", "second", "third"]
 
 

@@ -108,10 +108,10 @@ def test_the_worker_never_imports_the_driver():
 LAYERS = (
     ("version", "errors"),
     ("domain",),
-    ("units", "files", "text", "machine"),
+    ("units", "files", "text", "machine", "scratch"),
     ("method", "manifests", "reference", "stats", "published.rows"),
     ("environments", "store"),
-    ("plan",),
+    ("plan", "resuming"),
     ("launch",),
     ("verify", "profile"),
     ("graph",),
@@ -123,7 +123,7 @@ LAYERS = (
 )
 #: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.
 READERS = {"analysis", "published", "report"}
-MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "session"}
+MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "resuming", "session"}
 
 
 def layer_of(module):

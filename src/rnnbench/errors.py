@@ -12,6 +12,11 @@ class UserError(Exception):
         self.hint = hint
 
 
+def describe_os_error(error: OSError) -> str:
+    """What went wrong, and with which file."""
+    return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+
+
 def nearest(name: str, names: list[str]) -> str:
     """A hint: the names most similar to the given one, or all names."""
     close = difflib.get_close_matches(name, names, n=5, cutoff=0.4)

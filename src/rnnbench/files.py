@@ -1,13 +1,18 @@
 """Files and folders: where rnnbench keeps them, atomic writes, deletion, and locks."""
 
+import errno
 import fcntl
+import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import msgspec
 
 
 def cache_folder() -> Path:
@@ -37,6 +42,19 @@ def worker_package() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+#: What decoding JSON raises when it is damaged. A thousand brackets make a RecursionError.
+DAMAGED_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file; an OSError for anything else. A FIFO in its place would be waited for forever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read()
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write the file completely or leave it unchanged, even if the process crashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,10 +77,19 @@ def _umask() -> int:
     return mask
 
 
+_LONGEST_NAME = 200  # bytes; others put something before or after it
+
+
 def file_name(text: str) -> str:
     """The text as a file name for every file system: readable, but it cannot be converted back."""
     separated = text.replace("/", ".").replace("|", "_")
-    return "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in separated)
+    name = "".join(letter if letter.isalnum() or letter in "._-=," else "-" for letter in separated)
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    # Cut in the middle, with a hash of the whole: a file system takes 255 bytes, and the end says what kind it is.
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    head, tail = (name.encode()[part].decode("utf-8", "ignore") for part in (slice(140), slice(-20, None)))
+    return f"{head}-{digest}-{tail}"
 
 
 def remove_folder(folder: Path) -> None:

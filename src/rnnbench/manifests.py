@@ -73,7 +73,7 @@ def read_manifest(folder: Path) -> Manifest:
             satisfies("0", f"{entry.python},{entry.versions}")
         for gap in manifest.unsupported:
             satisfies("0", gap.versions or "")
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: {error}", "docs/adding-a-system.md describes the fields") from error
     for system in manifest.system:
         if system.granularity not in GRANULARITIES:

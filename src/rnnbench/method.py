@@ -48,7 +48,7 @@ def make_method(
         )
     base = next(method for name, method in EFFORTS.items() if name == effort)
     count, cpus = pick_threads(threads)
-    return msgspec.structs.replace(
+    method = msgspec.structs.replace(
         base,
         protocol=protocol,
         timing=timing,
@@ -62,6 +62,10 @@ def make_method(
         ahead=ahead,
         **others,
     )
+    try:
+        return msgspec.convert(msgspec.to_builtins(method), Method)  # what could not be read again is refused now
+    except msgspec.ValidationError as error:
+        raise UserError(f"this method cannot be used: {error}", "choose smaller numbers") from error
 
 
 def pick_threads(wanted: int) -> tuple[int, tuple[int, ...]]:

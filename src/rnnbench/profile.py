@@ -6,7 +6,6 @@ program new shapes and reports what was built again.
 
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from rnnbench.launch.events import Event, First, Hello, Profiled, Reshaped, Unpr
 from rnnbench.launch.job import ResolvedCase, make_job, workload_fields, write_workload_inputs
 from rnnbench.launch.launcher import outcome_of
 from rnnbench.launch.worker import run_worker
+from rnnbench.scratch import scratch_folder
 
 BATCHES = 2  # distinct batches, fed in turn
 CHANGES: tuple[Change, ...] = ("batch", "steps")
@@ -39,7 +39,7 @@ def launch_profile(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case, variables = resolved.case, resolved.manifest.variables
     inputs = write_workload_inputs(resolved.workload, method.seed, scratch, BATCHES)
-    with tempfile.TemporaryDirectory(prefix="rnnbench-trace-") as trace_folder:
+    with scratch_folder("trace") as trace_folder:
         job = make_job("profile", resolved, method, str(inputs), arrays=trace_folder)
         result = run_worker(resolved.environment, job, variables, method.limit_seconds, on_event)
         outcome, reason = outcome_of(case, method.threads, result)

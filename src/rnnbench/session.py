@@ -4,7 +4,6 @@ Everything a step produces is stored before the next one begins. A run that was 
 by the same steps: each does only what the folder still lacks.
 """
 
-import tempfile
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +13,11 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
-from rnnbench.domain.result import Launch, Verification
+from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.domain.run import Run
-from rnnbench.environments.environment import arithmetic_variables, fingerprint, inspect_python
-from rnnbench.errors import UserError
+from rnnbench.environments.environment import arithmetic_variables
+from rnnbench.environments.holding import held
+from rnnbench.errors import UserError, describe_os_error
 from rnnbench.files import file_name
 from rnnbench.launch.busy import describe_load
 from rnnbench.launch.events import STAGES, Event
@@ -29,10 +29,17 @@ from rnnbench.launch.prepare import prepare
 from rnnbench.launch.probe import BestProbe
 from rnnbench.launch.schedule import launches_left, run_schedule
 from rnnbench.machine import describe_machine
-from rnnbench.manifests import describe_tool, manifests
+from rnnbench.manifests import describe_tool
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.profile import launch_profile, launch_retrace
-from rnnbench.store import Contents, append, create_folder, read_folder, require_empty, sole_use, write_log
+from rnnbench.resuming import (
+    require_frameworks,
+    require_known_interpreters,
+    require_same_environments,
+    require_same_programs,
+)
+from rnnbench.scratch import scratch_folder, sweep
+from rnnbench.store import Contents, append, create_folder, log_name, read_folder, require_empty, sole_use, write_log
 from rnnbench.verify.full_size import full_size_checks
 from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
 from rnnbench.verify.verifier import run_proofs
@@ -62,7 +69,7 @@ def run(
     """A new run in a new folder, with everything from the plan to the tables."""
     plan = chosen if isinstance(chosen, Plan) else make_plan(chosen)
     begin_run(plan, method, folder, listener, command=command, data=data, profile=profile)
-    return resume(folder, listener, show)
+    return resume(folder, listener, show, trust=True)  # its interpreters were found here a moment ago
 
 
 def begin_run(
@@ -86,7 +93,7 @@ def begin_run(
     prepared = prepare(plan, listener)
     new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=tuple(command),
+        command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
         machine=describe_machine(),
         method=method,
@@ -112,25 +119,31 @@ def resume(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     ahead: int | None = None,
+    trust: bool = False,
 ) -> Contents:
     """Do what the folder's run still lacks: everything for a new run, the rest for one that was interrupted.
 
+    Without `trust`, only interpreters that are known here are started: a run folder may come from elsewhere.
     The time limit and the number of concurrent workers may be changed, because neither changes what is measured.
     """
+    sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds, ahead)
         for line in session.damaged:
             listener.note(f"launches.jsonl, {line}: skipped")
-        session.require_frameworks()
-        if session.has_records:
-            session.require_same_environments()
-            session.require_same_programs()
-        session.name_other_load()
-        session.verify()
-        session.measure_limits()
-        session.launch()
-        if session.run.profile:
-            session.profile()
+        require_frameworks(session.run)
+        if not trust:
+            require_known_interpreters(session.run)
+        with held(session.run.environments.values()):
+            if session.has_records:
+                require_same_environments(session.run)
+                require_same_programs(session.run)
+            session.name_other_load()
+            session.verify()
+            session.measure_limits()
+            session.launch()
+            if session.run.profile:
+                session.profile()
     contents = read_folder(folder)
     show(contents)
     return contents
@@ -144,15 +157,21 @@ def profile_run(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     resumed: bool = False,
+    trust: bool = False,
 ) -> None:
     """Profile the cases of a run that have no profile yet. Nothing is timed."""
+    sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
         if resumed:
-            session.require_frameworks()
-            session.require_same_environments()
-            session.require_same_programs()
-        session.profile(parts)
+            require_frameworks(session.run)
+            if not trust:
+                require_known_interpreters(session.run)
+        with held(session.run.environments.values()):
+            if resumed:
+                require_same_environments(session.run)
+                require_same_programs(session.run)
+            session.profile(parts)
 
 
 class Session:
@@ -182,44 +201,6 @@ class Session:
     @property
     def has_records(self) -> bool:
         return bool(self._records)
-
-    def require_frameworks(self) -> None:
-        """Raise a UserError if a framework of the run is not installed here."""
-        missing = sorted({case.framework for case in self.run.cases} - set(manifests()))
-        if missing:
-            raise UserError(
-                f"this run needs {', '.join(missing)}, which is not among the frameworks here",
-                "add its folder to RNNBENCH_SYSTEMS, or install the package that provides it",
-            )
-
-    def require_same_environments(self) -> None:
-        """Raise a UserError unless the run can be resumed in the environments it began in."""
-        for environment in self.run.environments.values():
-            now = inspect_python(Path(environment.python), external=environment.external)
-            if fingerprint(now) != environment.fingerprint:
-                raise UserError(
-                    f"the environment {environment.id} has changed since this run began",
-                    "start a new run: rows from different environments must not share a name",
-                )
-
-    def require_same_programs(self) -> None:
-        """Raise a UserError unless the rows that are left would be computed by the programs that the others were."""
-        now, then = describe_tool(), self.run.tool
-        frameworks = sorted({case.framework for case in self.run.cases})
-        changed = [f"the source of {name}" for name in frameworks if now.sources[name] != then.sources.get(name)]
-        if now.reference != then.reference:
-            changed.append("the reference")
-        variables = {**arithmetic_variables(), **self.run.variables}
-        changed += [
-            f"the variable {name}"
-            for name in sorted(variables)
-            if arithmetic_variables().get(name) != self.run.variables.get(name)
-        ]
-        if changed:
-            raise UserError(
-                f"since this run began, {', '.join(changed[:4])} {'has' if len(changed) == 1 else 'have'} changed",
-                "start a new run: no row may mix two programs",
-            )
 
     def name_other_load(self) -> None:
         """Say what else this machine computes, before anything is measured on it."""
@@ -254,7 +235,18 @@ class Session:
         needed = limits_needed(self.run.cases, self._records, self._retry_failed)
         self._listener.measuring_limits(len(needed))
         for case in needed:
-            limit = launch_limit(self._resolve(case), self.run.method)
+            try:
+                limit = launch_limit(self._resolve(case), self.run.method)
+            except OSError as error:
+                limit = Limit(
+                    environment=case.environment,
+                    device=case.device,
+                    precision=case.precision,
+                    started=datetime.now(UTC).isoformat(timespec="seconds"),
+                    outcome="failed",
+                    reason=f"it cannot be started: {describe_os_error(error)}",
+                    stage="start",
+                )
             append(self._folder, limit)
             self._listener.limit_measured(limit)
 
@@ -266,11 +258,17 @@ class Session:
         best = BestProbe.of_machine(run.method.cpus)
         machine = ExclusiveMachine(run.method.ahead, run.method.cpus, best)
 
+        logs: dict[str, str] = {}  # what a worker printed, by the name of its file, until its launch is stored
+
         def keep(launch: Launch) -> None:
-            append(self._folder, launch)
+            append(self._folder, launch)  # before its log: a disk that is full should lose the log, not the launch
+            try:
+                write_log(self._folder, launch.log, logs.pop(launch.log, ""))
+            except OSError as error:
+                self._listener.note(f"warning: cannot write {launch.log}: {error.strerror}")
             self._listener.launched(launch)
 
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
+        with scratch_folder("inputs") as scratch:
             # Written before anything is timed, once per workload, and only for launches that are left.
             data = Path(run.data) if run.data else None
             inputs = {
@@ -281,19 +279,26 @@ class Session:
 
             def execute(case: Case, round_number: int, attempt: int) -> Launch:
                 self._listener.launching(case, round_number)
-                launch, log = launch_case(
-                    self._resolve(case),
-                    run.method,
-                    inputs[case.workload],
-                    round_number,
-                    attempt,
-                    self._listener,
-                    machine,
-                    checks.get(case.key) if round_number == 0 else None,
-                )
+                started = datetime.now(UTC).isoformat(timespec="seconds")
+                try:
+                    launch, log = launch_case(
+                        self._resolve(case),
+                        run.method,
+                        inputs[case.workload],
+                        round_number,
+                        attempt,
+                        self._listener,
+                        machine,
+                        checks.get(case.key) if round_number == 0 else None,
+                    )
+                except OSError as error:  # its interpreter is gone, or there is no room for it: other rows go on
+                    reason = f"it cannot be started: {describe_os_error(error)}"
+                    failed = Launch(case=case, round=round_number, started=started, outcome="failed", reason=reason)
+                    launch, log = msgspec.structs.replace(failed, attempt=attempt, stage="start"), ""
                 if log.strip():
-                    name = file_name(f"{case.key}_{round_number}-{attempt}.log")
-                    launch = msgspec.structs.replace(launch, log=write_log(self._folder, name, log))
+                    name = log_name(self._folder, file_name(f"{case.key}_{round_number}-{attempt}.log"))
+                    logs[name] = log
+                    launch = msgspec.structs.replace(launch, log=name)
                 return launch
 
             try:
@@ -315,7 +320,7 @@ class Session:
             if part in parts and (case.key, part) not in done
         ]
         self._listener.profiling(len(left))
-        with tempfile.TemporaryDirectory(prefix="rnnbench-inputs-") as scratch:
+        with scratch_folder("inputs") as scratch:
             for case, part in left:
                 record = self._launch_profile(case, part, Path(scratch))
                 append(self._folder, record)

@@ -1,18 +1,20 @@
 """The folder of a run: it stays readable after any crash, and every line is checked when it is read."""
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from rnnbench.domain.consistency import record_check, require_consistent
 from rnnbench.domain.profile import ProfileRecord
-from rnnbench.domain.result import Record
+from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
-from rnnbench.files import locked, write_atomically
+from rnnbench.files import DAMAGED_JSON, locked, read_regular, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
@@ -31,40 +33,67 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 def require_empty(folder: Path) -> None:
     """Refuse a folder that contains anything: a run is never mixed with other files."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        empty = not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
+    except OSError as error:
+        raise UserError(f"cannot use {folder}: {error.strerror}", "give another --out") from error
+    if not empty:
         raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
 
 
 def create_folder(folder: Path, run: Run) -> None:
     """Create the folder of a new run."""
     require_empty(folder)
-    (folder / LOGS).mkdir(parents=True, exist_ok=True)
-    (folder / RECORDS_FILE).touch()
-    write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Of two runs that begin here at the same moment, one creates this file, and the other is refused.
+        os.close(os.open(folder / RECORDS_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        (folder / LOGS).mkdir(exist_ok=True)
+        write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    except FileExistsError:
+        raise UserError(f"another run has just begun in {folder}", "give another --out") from None
+    except OSError as error:
+        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "give another --out") from error
 
 
 @contextmanager
 def sole_use(folder: Path) -> Iterator[None]:
     """Lock a run: two processes that resume it would repeat the same cases and disturb each other's times."""
     with ExitStack() as stack:
-        if (folder / RUN_FILE).is_file():  # otherwise `read_folder` reports that it is not a run
+        if os.path.isfile(folder / RUN_FILE):  # otherwise `read_folder` reports that it is not a run
             try:
-                stack.enter_context(locked(folder / RECORDS_FILE))
+                descriptor = stack.enter_context(locked(folder / RECORDS_FILE))
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise UserError(f"{folder / RECORDS_FILE} is not a regular file", "restore it from a copy")
             except BlockingIOError:
                 raise UserError(
                     f"{folder} is in use: another rnnbench is running it", "wait for that one to end, or stop it"
                 ) from None
+            except OSError as error:
+                raise UserError(
+                    f"cannot continue {folder}: {RECORDS_FILE}: {error.strerror}", "it must be a file you can write to"
+                ) from error
         yield
 
 
 def append(folder: Path, record: Record | ProfileRecord) -> None:
     """Append one record; it is on disk before this returns. After an incomplete line it starts on a new line."""
     path = folder / (PROFILES_FILE if isinstance(record, ProfileRecord) else RECORDS_FILE)
+    try:
+        _append(path, msgspec.json.encode(record) + b"\n")
+    except OSError as error:
+        raise UserError(
+            f"cannot store a result in {path}: {error.strerror}",
+            f"what was stored before is kept; when it can be written to again: rnnbench run --resume {folder}",
+        ) from error
+
+
+def _append(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
         incomplete = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = (b"\n" if incomplete else b"") + msgspec.json.encode(record) + b"\n"
+        data = (b"\n" if incomplete else b"") + line
         while data:
             data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
@@ -72,20 +101,25 @@ def append(folder: Path, record: Record | ProfileRecord) -> None:
         os.close(descriptor)
 
 
-def write_log(folder: Path, name: str, text: str) -> str:
-    """Keep what a worker printed; returns the path of the file within the run folder."""
+def log_name(folder: Path, name: str) -> str:
+    """A path within the run folder for what a worker printed; no file has it yet."""
     path = Path(LOGS) / name
-    while (folder / path).exists():  # a retry has the same name as the attempt that failed
+    while os.path.lexists(folder / path):  # a retry has the same name as the attempt that failed
         path = path.with_name(f"again-{path.name}")
-    (folder / path).parent.mkdir(exist_ok=True)  # git does not keep an empty folder
-    (folder / path).write_text(text, encoding="utf-8", errors="replace")
     return str(path)
+
+
+def write_log(folder: Path, path: str, text: str) -> None:
+    """Keep what a worker printed, at a path that `log_name` gave."""
+    if text:
+        (folder / path).parent.mkdir(exist_ok=True)  # git does not keep an empty folder
+        (folder / path).write_text(text, encoding="utf-8", errors="replace")
 
 
 def read_folder(folder: Path) -> Contents:
     """Everything in a run folder that can be read. Lines that cannot are reported, never silently dropped."""
     try:
-        raw = current_names((folder / RUN_FILE).read_bytes())
+        raw = current_names(read_regular(folder / RUN_FILE))
     except OSError as error:
         raise UserError(f"{folder} is not a run: {error.strerror}", f"a run folder contains {RUN_FILE}") from error
     try:
@@ -96,12 +130,15 @@ def read_folder(folder: Path) -> Contents:
                 "use the version of rnnbench that made it",
             )
         run = msgspec.json.decode(raw, type=Run)
-    except (msgspec.MsgspecError, ValueError) as error:
+        require_consistent(run)
+    except DAMAGED_JSON as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
-    records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record))
+    check = record_check(run)
+    records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record), check)
     profiles: list[ProfileRecord] = []
-    if (folder / PROFILES_FILE).exists():
-        profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, msgspec.json.Decoder(ProfileRecord))
+    if os.path.lexists(folder / PROFILES_FILE):
+        decoder = msgspec.json.Decoder(ProfileRecord)
+        profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, decoder, check)
         damaged += [f"{PROFILES_FILE}, {line}" for line in damaged_profiles]
     return Contents(run=run, records=tuple(records), profiles=tuple(profiles), damaged=tuple(damaged))
 
@@ -110,19 +147,36 @@ class _Schema(msgspec.Struct):
     schema: int
 
 
-def _read_lines(path: Path, decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any], list[str]]:
+def _read_lines(
+    path: Path, decoder: msgspec.json.Decoder[Any], check: Callable[[Any], None]
+) -> tuple[list[Any], list[str]]:
     """The records of the lines that can be read, and a message for each line that cannot."""
     records: list[Any] = []
     damaged: list[str] = []
     try:
-        lines = current_names(path.read_bytes()).split(b"\n")
+        lines = current_names(read_regular(path)).split(b"\n")
     except OSError as error:
         return [], [f"all lines: {error.strerror}"]
+    launches: dict[bytes, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            records.append(decoder.decode(line))
-        except (msgspec.MsgspecError, ValueError) as error:
-            damaged.append(f"line {number}: {error}")
+            record = decoder.decode(line)
+            check(record)
+        except DAMAGED_JSON as error:
+            damaged.append(f"line {number}: {_shortened(error)}")
+            continue
+        if isinstance(record, Launch) and launches.setdefault(line, number) != number:
+            damaged.append(
+                f"line {number}: the same launch as line {launches[line]}"
+            )  # counted twice, it would weigh twice
+        else:
+            records.append(record)
     return records, damaged
+
+
+def _shortened(error: Exception) -> str:
+    """The message in one printable line: it may quote what is in the file."""
+    text = str(error)
+    return ascii(text[:300])[1:-1] if not text.isprintable() else text[:300]

@@ -1,8 +1,55 @@
-"""Tables as plain text and as Markdown, escaped text, and wrapped lines."""
+"""Text that others wrote, made harmless for what shows it; tables as plain text and as Markdown; wrapped lines."""
 
 import re
 import textwrap
 from collections.abc import Sequence
+from typing import Any
+
+#: What acts on a terminal, reorders a line, breaks a drawing, or is no character: C0 except tab and newline, DEL, C1,
+#: line separators, bidirectional controls, surrogates, and the two that no XML may contain (vl-convert aborts at them).
+_UNPRINTABLE = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\ufffe\\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    """The text with every control character written out, `\\u001b` for an escape. Within JSON it means the same."""
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def printable_values(value: Any) -> Any:
+    """The same for every text within lists and dictionaries, keys included."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable_values(key): printable_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable_values(each) for each in value]
+    return value
+
+
+def script_json(encoded: str) -> str:
+    """JSON for a script element. `</script` would end it, and after `<!--<script` its end would not be seen."""
+    for character in "<>&":
+        encoded = encoded.replace(character, f"\\u{ord(character):04x}")
+    return printable(encoded)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def csv_cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one has an apostrophe before it."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    if text.startswith(_FORMULA) and not _is_number(text):
+        return f"'{text}"
+    return text
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", text) is not None
 
 
 class Column:
@@ -39,14 +86,14 @@ _MARKDOWN_SYNTAX = re.compile(r"([\\`*_\[\]|#~!$])")
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown shows unchanged: one line, no markup, no HTML, and no end of a table cell."""
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     line = _MARKDOWN_SYNTAX.sub(r"\\\1", line)
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def markdown_code(text: str) -> str:
     """Text as code within a line or a table cell. A bar is replaced, because it would end the cell."""
-    line = " ".join(text.split()).replace("|", "¦")
+    line = printable(" ".join(text.split())).replace("|", "¦")
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if "`" in line else ""
     return f"{ticks}{space}{line}{space}{ticks}"
@@ -54,7 +101,7 @@ def markdown_code(text: str) -> str:
 
 def markdown_block(lines: Sequence[tuple[str, str]]) -> str:
     """Lines `name: value` as in Carrot (2019). Each begins with a name of ours, so no value can end the block."""
-    return "\n".join(["``` text", *(f"{name}: {' '.join(value.split())}" for name, value in lines), "```"])
+    return "\n".join(["``` text", *(f"{name}: {printable(' '.join(value.split()))}" for name, value in lines), "```"])
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json
+from rnnbench.cli.options import Json, print_json, say
 
 
 def audit(
@@ -56,6 +56,6 @@ def audit(
     if as_json:
         print_json(list(map(audit_as_fields, audits)))
     else:
-        typer.echo(show_audits(audits, allowed))
+        say(show_audits(audits, allowed))
     if any(one.suspects for one in audits):
         raise typer.Exit(1)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, Systems, WorkloadFile, print_json
+from rnnbench.cli.options import Json, Systems, WorkloadFile, print_json, say
 
 
 def systems(
@@ -32,7 +32,7 @@ def systems(
         raise UserError("--json and --markdown cannot be combined", "give one of them")
     chosen = select_systems(tuple(select or ()))
     if as_markdown:
-        typer.echo(systems_page(chosen, manifests()), nl=False)
+        say(systems_page(chosen, manifests()), nl=False)
         return
     if as_json:
         fields = [
@@ -55,7 +55,7 @@ def systems(
         return
     rows = [[system.name, ", ".join(system.phases), ", ".join(system.devices), system.description] for system in chosen]
     columns = [Column("system"), Column("phases"), Column("devices"), Column("what it is")]
-    typer.echo(render_table(columns, rows))
+    say(render_table(columns, rows))
 
 
 def workloads(
@@ -118,4 +118,4 @@ def workloads(
                 one.origin,
             ]
         )
-    typer.echo(render_table(columns, rows))
+    say(render_table(columns, rows))

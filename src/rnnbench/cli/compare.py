@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, warn_of_damage
+from rnnbench.cli.options import Json, print_json, say, warn_of_damage
 
 if TYPE_CHECKING:
     from rnnbench.analysis.differences import DifferenceKind
@@ -62,7 +62,7 @@ def compare(
         fields = as_fields(found, *sides, failed)
         print_json(fields)
     else:
-        typer.echo((as_markdown if markdown else as_text)(found, *sides, failed))
+        say((as_markdown if markdown else as_text)(found, *sides, failed))
     for name, contents in ((a, first), (b, second)):
         warn_of_damage(f"{name}, ", contents)
     if failed:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rnnbench.cli.options import print_json
+from rnnbench.cli.options import print_json, say
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Create, list and check the frameworks' environments."
@@ -28,14 +28,12 @@ def list_(
     if json:
         print_json(environments)
     elif not environments:
-        typer.echo("no environments yet; create one with `rnnbench env create pytorch`")
+        say("no environments yet; create one with `rnnbench env create pytorch`")
     else:
         from rnnbench.text import Column, render_table
 
         columns = [Column(heading) for heading in ("environment", "version", "Python", "interpreter")]
-        typer.echo(
-            render_table(columns, [(each.id, each.version, each.python_version, each.python) for each in environments])
-        )
+        say(render_table(columns, [(each.id, each.version, each.python_version, each.python) for each in environments]))
 
 
 @app.command()
@@ -68,14 +66,14 @@ def create(
 
     # All are parsed before the first is created: a typing error should not appear after ten minutes.
     wanted = list({spec.id: spec for spec in (parse_spec(text, device) for text in specs)}.values())
-    made = make_all(wanted, partial(create_environment, fresh=fresh), typer.echo)
+    made = make_all(wanted, partial(create_environment, fresh=fresh), say)
     for spec, environment in zip(wanted, made, strict=True):
         if isinstance(environment, UserError):
             continue
-        typer.echo(environment.python)
+        say(environment.python)
         external = external_interpreters().get(spec.framework)
         if external is not None:
-            typer.echo(f"note: {external.python} takes precedence until `rnnbench env remove {external.id}`")
+            say(f"note: {external.python} takes precedence until `rnnbench env remove {external.id}`")
     failed = [error for error in made if isinstance(error, UserError)]
     if len(failed) == 1:
         raise failed[0]
@@ -96,7 +94,7 @@ def remove(
     from rnnbench.environments.registry import remove as remove_environment
 
     for name in names:
-        typer.echo(remove_environment(name))
+        say(remove_environment(name))
 
 
 @app.command()
@@ -114,7 +112,7 @@ def use(
     from rnnbench.environments.external import use_interpreter
 
     environment = use_interpreter(framework, path)
-    typer.echo(f"{environment.id}: Python {environment.python_version}, {environment.python}")
+    say(f"{environment.id}: Python {environment.python_version}, {environment.python}")
 
 
 @app.command()
@@ -139,8 +137,8 @@ def doctor(
         print_json(findings)
     else:
         for finding in findings:
-            typer.echo(f"{finding.level:8} {finding.what}")
+            say(f"{finding.level:8} {finding.what}")
             for line in finding.hint.splitlines():
-                typer.echo(f"{'':8} → {line}")
+                say(f"{'':8} → {line}")
     if any(finding.level == "problem" for finding in findings):
         raise typer.Exit(1)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import DeviceOption, Versions, WorkloadFile
+from rnnbench.cli.options import DeviceOption, Versions, WorkloadFile, say
 
 FORMATS = ("text", "table", "json", "svg", "dot")
 
@@ -67,7 +67,7 @@ def graph(
             page = make_story(method, progress)
         path = out or Path("story.html")
         write_atomically(path, page)
-        typer.echo(f"written to {path}", err=True)
+        say(f"written to {path}", err=True)
         return
     if not select:
         raise UserError("name a system, or give --story", "see `rnnbench systems`; for example pytorch/fine/eager")
@@ -95,9 +95,9 @@ def graph(
     else:
         drawn = {"text": as_text, "table": as_table, "json": as_json}[form](answers)
     if out is None:
-        typer.echo(drawn)
+        say(drawn)
     else:
         write_atomically(out, drawn.encode())
-        typer.echo(f"written to {out}", err=True)
+        say(f"written to {out}", err=True)
     if any(captured.outcome in ("failed", "timeout") for captured in answers):
         raise typer.Exit(1)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, warn_of_damage
+from rnnbench.cli.options import Json, print_json, say, warn_of_damage
 
 
 def history(
@@ -61,10 +61,10 @@ def history(
     titled = [NamedRun(name, one.run) for name, one in zip(names, contents, strict=True)]
     if out is not None:
         for path in write_history(lines, titled, out, [part.strip() for part in formats.split(",") if part.strip()]):
-            typer.echo(f"{path}  {units.size(path.stat().st_size)}")
+            say(f"{path}  {units.size(path.stat().st_size)}")
     elif as_json:
         print_json(as_fields(lines, titled))
     else:
-        typer.echo(as_text(lines, titled))
+        say(as_text(lines, titled))
     for name, one in zip(names, contents, strict=True):
         warn_of_damage(f"{name}, ", one)

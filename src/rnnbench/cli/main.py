@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from rnnbench.cli import audit, catalogue, compare, env, graph, history, profile, report, run, show, verify
-from rnnbench.errors import UserError
+from rnnbench.cli.options import say
+from rnnbench.errors import UserError, describe_os_error
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,7 +42,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from rnnbench.version import __version__
 
-        typer.echo(f"rnnbench {__version__}")
+        say(f"rnnbench {__version__}")
         raise typer.Exit
 
 
@@ -74,14 +75,18 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"rnnbench: {error.what}", file=sys.stderr)
+        say(f"rnnbench: {error.what}", err=True)
         if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+            say(f"  {error.hint}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         # The reader has closed the pipe (`rnnbench show … | head`): print nothing more, not even on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # A disk that is full, a folder that is gone or cannot be written to: the message says which, no traceback.
+        say(f"rnnbench: {describe_os_error(error)}", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("rnnbench: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -45,6 +45,9 @@ Versions = Annotated[
 Threads = Annotated[int, typer.Option("--threads", metavar="N", help="Per worker. 0: one per physical core.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="For weights, batches and the order of launches.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="With --resume: try again what failed.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="With --resume: start the interpreters that the run names, known here or not.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -169,14 +172,38 @@ def read_selection(
     )
 
 
+def resumed_with_trust(resume: Callable[[bool], None], trust: bool) -> None:
+    """Call `resume(trust)`. If the run names an interpreter that is not known here, ask, where there is somebody to."""
+    import sys
+
+    from rnnbench.resuming import UnknownInterpreter
+
+    try:
+        resume(trust)
+    except UnknownInterpreter as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        say(f"rnnbench: {error.what}", err=True)
+        if not typer.confirm("Do you trust this run, and start it?", default=False, err=True):
+            raise
+        resume(True)
+
+
+def say(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print text that may come from others: no control character of it reaches the terminal. All output goes here."""
+    from rnnbench.text import printable
+
+    typer.echo(printable(str(text)), err=err, nl=nl)
+
+
 def print_json(value: object) -> None:
     """Print for `--json`, indented so that people can read it too."""
     import msgspec
 
-    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def warn_of_damage(name: str, contents: "Contents") -> None:
     """Report on standard error the lines of a run's folder that could not be read."""
     for line in contents.damaged:
-        typer.echo(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)
+        say(f"rnnbench: {name}launches.jsonl, {line}: skipped", err=True)

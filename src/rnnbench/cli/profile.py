@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, RetryFailed, Seed, Threads, at_least, one_of, with_case_options
+from rnnbench.cli.options import (
+    CaseOptions,
+    RetryFailed,
+    Seed,
+    Threads,
+    Trust,
+    at_least,
+    one_of,
+    resumed_with_trust,
+    say,
+    with_case_options,
+)
 
 if TYPE_CHECKING:
     from rnnbench.domain.case import Method
@@ -36,6 +47,7 @@ def profile(
         typer.Option(metavar="FOLDER", help="Resume an interrupted profile, or profile the cases of a run."),
     ] = None,
     retry_failed: RetryFailed = False,
+    trust: Trust = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="What is printed: text, md or json.")
     ] = "text",
@@ -67,10 +79,16 @@ def profile(
     if resume is not None:
         if cases.any_given or small or out:
             raise UserError("--resume profiles the cases of its folder", "give it without a selection")
-        _profile_folder(resume, parts, form, retry_failed, limit, resumed=True)
+
+        def resume_it(trusted: bool) -> None:
+            _profile_folder(resume, parts, form, retry_failed, limit, resumed=True, trust=trusted)
+
+        resumed_with_trust(resume_it, trust)
         return
-    if retry_failed:
-        raise UserError("--retry-failed needs --resume", "give the folder to resume")
+    if retry_failed or trust:
+        raise UserError(
+            f"{'--retry-failed' if retry_failed else '--trust'} needs --resume", "give the folder to resume"
+        )
     seconds = 300.0 if limit is None else limit
     method = make_method(limit_seconds=seconds, threads=threads, seed=seed, verify=False)
     selection = cases.selection()
@@ -110,6 +128,7 @@ def _profile_folder(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     resumed: bool = False,
+    trust: bool = False,
 ) -> None:
     from rnnbench.cli.progress import Progress
     from rnnbench.files import write_atomically
@@ -121,7 +140,13 @@ def _profile_folder(
     try:
         with Progress() as progress:
             profile_run(
-                folder, progress, parts=parts, retry_failed=retry_failed, limit_seconds=limit_seconds, resumed=resumed
+                folder,
+                progress,
+                parts=parts,
+                retry_failed=retry_failed,
+                limit_seconds=limit_seconds,
+                resumed=resumed,
+                trust=trust,
             )
     except KeyboardInterrupt:
         interrupted = True
@@ -129,11 +154,11 @@ def _profile_folder(
     markdown = profiles_as_markdown(contents)
     write_atomically(folder / "profile.md", markdown.encode())
     shown = {"text": show_profiles, "md": lambda contents: markdown, "json": encode}[form]
-    typer.echo(shown(contents))
+    say(shown(contents))
     for line in contents.damaged:
-        typer.echo(f"rnnbench: {line}: skipped", err=True)
+        say(f"rnnbench: {line}: skipped", err=True)
     if interrupted:
-        typer.echo(f"\ninterrupted; finished profiles are in {folder}. Resume with:", err=True)
-        typer.echo(f"  rnnbench profile --resume {folder}", err=True)
+        say(f"\ninterrupted; finished profiles are in {folder}. Resume with:", err=True)
+        say(f"  rnnbench profile --resume {folder}", err=True)
         raise typer.Exit(130)
-    typer.echo(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)
+    say(f"\nsaved in {folder}: profiles.jsonl, profile.md, traces/", err=True)

@@ -19,6 +19,7 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
+from rnnbench.text import printable
 
 _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
 
@@ -55,7 +56,7 @@ class Progress(Listener):
         self._bar.stop()
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(printable(text), markup=False)
 
     def verifying(self, total: int) -> None:
         if total:
@@ -128,7 +129,9 @@ class Progress(Listener):
         # Noisy launches are repeated, so there can be more results than expected.
         self._total = max(self._total, self._done)
         number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
-        self._console.print(Text(number) + Text(text, style=_STYLES[outcome]) + Text(self._time_left(), style="dim"))
+        self._console.print(
+            Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
+        )
         self._bar.update(self._task, completed=self._done, total=self._total)
         self._bar.refresh()
 
@@ -140,7 +143,7 @@ class Progress(Listener):
         return f"  ({units.duration(seconds_each * left)} left)"
 
     def _show_current(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
+        self._bar.update(self._task, description=printable(text))
         self._bar.refresh()
 
 

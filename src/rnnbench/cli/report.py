@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from rnnbench.cli.options import say
+from rnnbench.text import printable
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The runs' folders. Several make one report.")],
@@ -31,23 +34,23 @@ def report(
       rnnbench report runs/gpu --out plain --format md,svg
     """
     from rnnbench import units
-    from rnnbench.cli.options import at_least
+    from rnnbench.cli.options import at_least, warn_of_damage
     from rnnbench.report.write import write_report
 
     if charts is not None:
         at_least(charts, 0, "--charts")
     names = [name for name in (part.strip() for part in formats.split(",")) if name]
-    written = write_report(runs, out, names, charts, _progress)
+    written = write_report(runs, out, names, charts, _progress, warn_of_damage)
     _progress("")
     drawn = [path for path in written if path.parent.name == "charts"]
     for path in written:
         if path not in drawn:
-            typer.echo(f"{path}  {units.size(path.stat().st_size)}")
+            say(f"{path}  {units.size(path.stat().st_size)}")
     if drawn:
-        typer.echo(f"{drawn[0].parent}  {len(drawn)} files")
+        say(f"{drawn[0].parent}  {len(drawn)} files")
 
 
 def _progress(text: str) -> None:
     """Show progress on one line that the next call overwrites; nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
-        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
+        print(f"\r\033[K{printable(text[:100])}", end="", file=sys.stderr, flush=True)

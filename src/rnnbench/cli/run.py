@@ -3,12 +3,24 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, Json, RetryFailed, Seed, Threads, at_least, with_case_options
+from rnnbench.cli.options import (
+    CaseOptions,
+    Json,
+    RetryFailed,
+    Seed,
+    Threads,
+    Trust,
+    at_least,
+    resumed_with_trust,
+    say,
+    with_case_options,
+)
 from rnnbench.cli.show import print_run
 
 if TYPE_CHECKING:
@@ -31,7 +43,12 @@ def run(
         float | None, typer.Option(metavar="SECONDS", help="Time limit per launch, compiling included. Default: 600.")
     ] = None,
     memory: Annotated[
-        float, typer.Option(metavar="GB", help="Most memory a worker may allocate. 0: 90 % of the machine.")
+        float,
+        typer.Option(
+            metavar="GB",
+            help="Most private memory of a worker, and of each of its children; shared memory is not counted. "
+            "0: 90 % of the machine.",
+        ),
     ] = 0.0,
     ahead: Annotated[
         int | None,
@@ -54,6 +71,7 @@ def run(
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
     retry_failed: RetryFailed = False,
+    trust: Trust = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan with an estimate; run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -73,7 +91,7 @@ def run(
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
 
-    def show(contents: "Contents") -> None:
+    def show(progress: Progress, contents: "Contents") -> None:
         progress.close()  # the bar and the tables must not mix
         print_run(contents, as_json)
 
@@ -86,12 +104,24 @@ def run(
             at_least(limit, 1, "--limit")
         if ahead is not None:
             at_least(ahead, 1, "--ahead")
-        with Progress() as progress, _report_interruption(resume):
-            resume_run(resume, progress, show, retry_failed=retry_failed, limit_seconds=limit, ahead=ahead)
+
+        def resume_it(trusted: bool) -> None:
+            with Progress() as progress, _report_interruption(resume):
+                resume_run(
+                    resume,
+                    progress,
+                    partial(show, progress),
+                    retry_failed=retry_failed,
+                    limit_seconds=limit,
+                    ahead=ahead,
+                    trust=trusted,
+                )
+
+        resumed_with_trust(resume_it, trust)
         _print_location(resume, as_json)
         return
-    if retry_failed:
-        raise UserError("--retry-failed needs --resume", "give the run to resume")
+    if retry_failed or trust:
+        raise UserError(f"{'--retry-failed' if retry_failed else '--trust'} needs --resume", "give the run to resume")
 
     from datetime import datetime
 
@@ -115,14 +145,16 @@ def run(
     if dry_run:
         from rnnbench.cli.answers import plan_as_json, show_plan
 
-        typer.echo(plan_as_json(plan, method) if as_json else show_plan(plan, method))
+        say(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
     if data is not None:
         read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     text = str(data.resolve()) if data else ""
     with Progress() as progress, _report_interruption(folder):
-        run_session(plan, method, folder, progress, show, command=sys.argv[1:], data=text, profile=profile)
+        run_session(
+            plan, method, folder, progress, partial(show, progress), command=sys.argv[1:], data=text, profile=profile
+        )
     _print_location(folder, as_json)
 
 
@@ -134,10 +166,10 @@ def _report_interruption(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if not (folder / "run.json").exists():
             raise
-        typer.echo(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
-        typer.echo(f"  rnnbench run --resume {folder}", err=True)
+        say(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
+        say(f"  rnnbench run --resume {folder}", err=True)
         raise typer.Exit(130) from None
 
 
 def _print_location(folder: Path, as_json: bool) -> None:
-    typer.echo(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)
+    say(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, warn_of_damage
+from rnnbench.cli.options import Json, print_json, say, warn_of_damage
 
 if TYPE_CHECKING:
     from rnnbench.store import Contents
@@ -53,7 +53,7 @@ def check(
         fields = {"fit": fit, "findings": findings}
         print_json(fields)
     else:
-        typer.echo(show_check(findings))
+        say(show_check(findings))
     if not fit:
         raise typer.Exit(1)
 
@@ -100,7 +100,7 @@ def explain(
         chosen = msgspec.structs.replace(analysis, groups=tuple(groups), claims=analysis.claims if with_claims else ())
         print_json(chosen)
         return
-    typer.echo(as_text(analysis, [one.run for one in contents], groups, with_claims))
+    say(as_text(analysis, [one.run for one in contents], groups, with_claims))
 
 
 def print_run(contents: "Contents", as_json: bool) -> None:
@@ -113,4 +113,4 @@ def print_run(contents: "Contents", as_json: bool) -> None:
         print_json(rows)
         warn_of_damage("", contents)
         return
-    typer.echo(show_run(contents, rows))
+    say(show_run(contents, rows))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, print_json, with_case_options
+from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, print_json, say, with_case_options
 
 
 @with_case_options
@@ -41,6 +41,6 @@ def verify(
     if as_json:
         print_json(verifications_as_fields(verified))
     else:
-        typer.echo(show_verifications(verified))
+        say(show_verifications(verified))
     if any(one.verdict != "verified" for one in verified.verifications):
         raise typer.Exit(1)

@@ -1,9 +1,10 @@
 """A case: one combination to measure; and the method that measures all cases of a run."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from rnnbench.domain.bounds import Count, Quantity, Seconds, TimedSeconds
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
 
@@ -49,18 +50,19 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol = "adaptive"
     timing: Timing = "throughput"
     effort: Effort = "standard"
-    launches: int = 3
-    warm_seconds: float = 5.0  # adaptive: at most this long for the warm-up
-    sample_seconds: float = 15.0  # adaptive: at most this long for the samples
-    precision_target: float = 0.02  # adaptive: stop when the 95 % interval is within ± this share of the mean
-    threads: int = 1
-    cpus: tuple[int, ...] = ()  # the processors that every worker is pinned to; empty: not pinned
-    limit_seconds: float = 600.0  # per launch, including import and compilation
-    memory_bytes: int = 0  # limit of a worker's data segment; 0: none
-    repeats: int = 2  # how often a noisy launch may be repeated
-    noise_threshold: float = 0.10
-    ahead: int = 1  # workers that import and compile in parallel; each is timed alone
-    seed: int = 0
+    launches: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 3
+    warm_seconds: Seconds = 5.0  # adaptive: at most this long for the warm-up
+    sample_seconds: Seconds = 15.0  # adaptive: at most this long for the samples
+    precision_target: Quantity = 0.02  # adaptive: stop when the 95 % interval is within ± this share of the mean
+    threads: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
+    cpus: tuple[Count, ...] = ()  # the processors that every worker is pinned to; empty: not pinned
+    limit_seconds: TimedSeconds = 600.0  # per launch, including import and compilation
+    memory_bytes: Count = 0  # limit of a worker's data segment; 0: none
+    repeats: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 2  # how often a noisy launch may be repeated
+    noise_threshold: Quantity = 0.10
+    #: Workers that import and compile in parallel; each is timed alone.
+    ahead: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    seed: Count = 0
     verify: bool = True
     flush_denormals: bool = True
 

@@ -101,6 +101,18 @@ def override(base: Workload, numbers: dict[str, int]) -> Workload:
     return validated(msgspec.structs.replace(base, name=f"{base.name}[{listed}]", **{**derived, **numbers}))
 
 
+#: Far above what anyone computes. They stop a slip, such as layers=10000000, before anything is built from it.
+_LARGEST = {
+    "batch": 10**6, "steps": 10**6, "hidden": 10**6, "classes": 10**7, "layers": 1000, "features": 10**6,
+    "vocabulary": 10**7, "embedding": 10**6, "shortest": 10**6, "labels": 10**6,
+}  # fmt: skip
+_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,]{0,200}\])?")
+
+
+def is_workload_name(text: str) -> bool:
+    return _WORKLOAD_NAME.fullmatch(text) is not None
+
+
 def validated(workload: Workload) -> Workload:
     """The workload itself, or a UserError that names the number that is wrong."""
 
@@ -108,6 +120,11 @@ def validated(workload: Workload) -> Workload:
         if not condition:
             raise UserError(f"workload {workload.name}: {what}", hint)
 
+    if not is_workload_name(workload.name):
+        raise UserError(f"a workload cannot be named {workload.name[:60]!a}", "use letters, digits, - . _")
+    for name, most in _LARGEST.items():
+        value = getattr(workload, name)
+        require(value <= most, f"{name} can be at most {most:,}", f"it is {value:,}" if value < 10**20 else "")
     for name in ("batch", "steps", "hidden", "layers", *(() if workload.one_step else ("classes",))):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):
@@ -171,7 +188,7 @@ def load_workloads(path: Path) -> dict[str, Workload]:
         tables = tomllib.loads(path.read_text(encoding="utf-8")).get("workload", {})
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "give a TOML file of workloads") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path} is not TOML: {error}", "see docs/workloads.md for an example") from error
     if not isinstance(tables, dict) or not tables:
         raise UserError(f"{path} has no table [workload.NAME]", "see docs/workloads.md for an example")

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from rnnbench.domain.bounds import Count, Quantity, Seconds, TimedSeconds
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Outcome
 
@@ -19,9 +20,9 @@ class Reshape(msgspec.Struct, frozen=True, kw_only=True):
 
     change: Change
     outcome: Rebuilding
-    calls: tuple[float, ...]  # seconds of the first call with the new shape, and of those after it
-    built: tuple[int, ...] = ()  # builds counted since then, after each call; empty: there is no counter
-    build_s: float = 0.0  # of another program, if one was needed
+    calls: tuple[TimedSeconds, ...]  # seconds of the first call with the new shape, and of those after it
+    built: tuple[Count, ...] = ()  # builds counted since then, after each call; empty: there is no counter
+    build_s: Seconds = 0.0  # of another program, if one was needed
     reason: str = ""  # why it was needed
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     outcome: Outcome
     reason: str = ""
     stage: str = ""
-    first_call_s: float | None = None
+    first_call_s: Seconds | None = None
     reshapes: tuple[Reshape, ...] = ()  # all until the launch ended
     versions: dict[str, str] = {}
     log_tail: str = ""
@@ -72,8 +73,8 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     """The calls of one operator or kernel, and how many seconds they took together."""
 
     name: str
-    count: float
-    seconds: float
+    count: Quantity
+    seconds: Seconds
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="profile"):
@@ -84,16 +85,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     outcome: Outcome | Literal["none"]  # none: there is no profiler; `reason` says why
     reason: str = ""
     stage: str = ""
-    batches: int = 0  # that were profiled
-    wall_s: float = 0.0  # of the same program without the profiler
-    host_s: float = 0.0  # until the host had issued all work, without the profiler
-    profiled_s: float = 0.0  # with the profiler
-    operators: float = 0.0  # on the host, without those that call others
-    operators_s: float = 0.0  # how long at least one of them ran
-    kernels: float | None = None  # on the device, including copies; None: on a CPU
-    kernels_s: float | None = None
-    kinds: dict[str, float] = {}  # kind of work -> seconds: of the kernels, if there are any
-    counts: dict[str, float] = {}  # kind of work -> how many operators or kernels
+    batches: Count = 0  # that were profiled
+    wall_s: Seconds = 0.0  # of the same program without the profiler
+    host_s: Seconds = 0.0  # until the host had issued all work, without the profiler
+    profiled_s: Seconds = 0.0  # with the profiler
+    operators: Quantity = 0.0  # on the host, without those that call others
+    operators_s: Seconds = 0.0  # how long at least one of them ran
+    kernels: Quantity | None = None  # on the device, including copies; None: on a CPU
+    kernels_s: Seconds | None = None
+    kinds: dict[str, Seconds] = {}  # kind of work -> seconds: of the kernels, if there are any
+    counts: dict[str, Quantity] = {}  # kind of work -> how many operators or kernels
     top: tuple[Operator, ...] = ()
     trace: str = ""  # a file beside this one
     versions: dict[str, str] = {}

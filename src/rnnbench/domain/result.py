@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from rnnbench.domain.bounds import Count, CountedOnce, Error, Quantity, Seconds, TimedSeconds, Tolerance
 from rnnbench.domain.case import Case
 from rnnbench.domain.system import Device, Precision
 
@@ -35,16 +36,16 @@ class Interval(NamedTuple):
 class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One timed block of batches. The device is idle at its start and at its end."""
 
-    batches: int
-    seconds: float
+    batches: CountedOnce
+    seconds: TimedSeconds
 
 
 class GpuState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a GPU reports about itself at one moment; None for what it does not report."""
 
-    sm_mhz: int | None = None
-    memory_mhz: int | None = None
-    power_w: float | None = None
+    sm_mhz: Count | None = None
+    memory_mhz: Count | None = None
+    power_w: Quantity | None = None
     temperature_c: int | None = None
     performance_state: int | None = None  # 0 is the fastest
     slowed_by: tuple[str, ...] = ()  # reasons why the clock is reduced
@@ -54,8 +55,8 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
     """One compared quantity: its relative L2 error, and the largest error allowed."""
 
     quantity: str
-    error: float | None  # None: not a finite number
-    tolerance: float
+    error: Error | None  # None: not a finite number
+    tolerance: Tolerance
 
     @property
     def passes(self) -> bool:
@@ -75,38 +76,40 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     """One worker process that timed one case."""
 
     case: Case
-    round: int
-    attempt: int = 0  # how often it had been repeated before because the machine was busy
+    round: Count
+    attempt: Count = 0  # how often it had been repeated before because the machine was busy
     started: str  # UTC, ISO 8601
     outcome: Outcome
     reason: str = ""
     stage: str = ""  # in which it failed or timed out
     samples: tuple[Sample, ...] = ()
-    warm_batches: int = 0
-    warm_seconds: float = 0.0
+    warm_batches: Count = 0
+    warm_seconds: Seconds = 0.0
     steady: bool | None = None  # whether the time per batch had stopped falling when sampling began; None: not judged
-    import_s: float | None = None
-    build_s: float | None = None
-    first_call_s: float | None = None
-    peak_host_bytes: int | None = None
-    peak_device_bytes: int | None = None
-    parameter_count: int | None = None
-    threads: int | None = None  # read back from the framework
+    import_s: Seconds | None = None
+    build_s: Seconds | None = None
+    first_call_s: Seconds | None = None
+    peak_host_bytes: Count | None = None
+    peak_device_bytes: Count | None = None
+    parameter_count: Count | None = None
+    threads: Count | None = None  # read back from the framework
     versions: dict[str, str] = {}
     device_name: str = ""
-    device_seconds: float | None = None  # of all samples, by the device's own clock
+    device_seconds: Seconds | None = None  # of all samples, by the device's own clock
     gpu_before: GpuState | None = None  # right before the samples
     gpu_after: GpuState | None = None
-    concurrent_workers: int = (
+    concurrent_workers: Count = (
         0  # that may have compiled at the same time, so that times before the samples are too long
     )
-    probe_before_s: float | None = None
-    probe_after_s: float | None = None
-    probe_best_s: float | None = None  # the best known when the launch ended: of the run, and of the machine
-    usage_s: float | None = None  # wall-clock seconds from the first sample to the last, over which these are counted:
-    cpu_s: float | None = None  # processor seconds of the worker
-    involuntary_switches: int | None = None  # how often a thread of it had to give up its processor
-    others_cpu_s: float | None = None  # processor seconds of others, on the worker's processors
+    probe_before_s: Seconds | None = None
+    probe_after_s: Seconds | None = None
+    probe_best_s: Seconds | None = None  # the best known when the launch ended: of the run, and of the machine
+    usage_s: Seconds | None = (
+        None  # wall-clock seconds from the first sample to the last, over which these are counted:
+    )
+    cpu_s: Seconds | None = None  # processor seconds of the worker
+    involuntary_switches: Count | None = None  # how often a thread of it had to give up its processor
+    others_cpu_s: Seconds | None = None  # processor seconds of others, on the worker's processors
     noisy: bool = False
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing
@@ -132,7 +135,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_fiel
     stage: str = ""
     figures: tuple[Figure, ...] = ()
     versions: dict[str, str] = {}
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     cached: bool = False
     log_tail: str = ""
 
@@ -144,8 +147,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_fiel
 class Timed(msgspec.Struct, frozen=True, array_like=True):
     """A number of operations or bytes, and how many seconds they took."""
 
-    amount: int
-    seconds: float
+    amount: CountedOnce
+    seconds: TimedSeconds
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="limit"):
@@ -162,7 +165,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="li
     copies: tuple[Timed, ...] = ()  # bytes read and written
     versions: dict[str, str] = {}
     device_name: str = ""
-    threads: int | None = None
+    threads: Count | None = None
     noisy: bool = False  # the machine was busy: its real rates are higher
     traceback: str = ""
     log_tail: str = ""

@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from rnnbench.domain.bounds import Count, Quantity
 from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.system import System
 from rnnbench.domain.workload import Workload
@@ -12,22 +13,22 @@ from rnnbench.domain.workload import Workload
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     driver: str
-    memory_mib: int  # 0 if it does not report it: some GPUs share the host's memory
+    memory_mib: Count  # 0 if it does not report it: some GPUs share the host's memory
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """The machine that a run was measured on."""
 
     cpu: str
-    cpus: int  # that this process may use
-    cores: int  # the physical cores among them
+    cpus: Count  # that this process may use
+    cores: Count  # the physical cores among them
     caches: dict[str, str]
-    memory_bytes: int
+    memory_bytes: Count
     system: str
     kernel: str
     python: str
     gpus: tuple[Gpu, ...] = ()
-    load: float | None = None  # one-minute load when the run began
+    load: Quantity | None = None  # one-minute load when the run began
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

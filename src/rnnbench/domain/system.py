@@ -9,6 +9,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rnnbench.domain.bounds import require_name
 from rnnbench.domain.workload import Phase, Workload
 
 Device = Literal["cpu", "cuda"]
@@ -35,7 +36,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seed: str = ""  # its label in the published tables (Braun 2018, Carrot 2019), if it is in them
     successor: str = ""  # of a historic system: the full name of its current successor
     headline: bool = False  # part of the quick comparison of `make bench`
-    biases: int = 1  # bias vectors per layer; the reference does the same
+    biases: Literal[1, 2] = 1  # bias vectors per layer; the reference does the same
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
@@ -118,6 +119,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     uses: tuple[str, ...] = ()  # other code of the worker: "jax" (a folder of systems), "shared/keras" (a module)
     variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its temporary folder
     folder: str = ""  # filled in when read
+
+    def __post_init__(self) -> None:
+        # Both name the folder of an environment, which is deleted when it is created again.
+        require_name(self.framework, "a framework")
+        require_name(self.version, "a version")
+        for system in self.system:
+            require_name(system.granularity, "a granularity")
+            require_name(system.execution, "an execution")
 
     @property
     def path(self) -> Path:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.domain.bounds import require_name
+from rnnbench.domain.consistency import require_usable
 from rnnbench.domain.run import Environment, current_names
 from rnnbench.environments.spec import EnvironmentSpec, parse_spec
 from rnnbench.errors import UserError
-from rnnbench.files import cache_folder, write_atomically
+from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
 
 MARKER_FILE = "environment.json"
 SPEC_FILE = "spec.json"  # in an environment's folder: what it was created from
@@ -20,16 +22,25 @@ def environments_folder() -> Path:
 
 
 def folder_of(id: str) -> Path:
-    return environments_folder() / id
+    return environments_folder() / _checked(id)
+
+
+def _checked(id: str) -> str:
+    """The id, if it can only name something within the cache: its folder is one that is deleted."""
+    try:
+        require_name(id, "an environment")
+    except ValueError as error:
+        raise UserError(str(error), "use a version of this framework with a shorter, plain name") from error
+    return id
 
 
 def log_of(id: str) -> Path:
     """The output of venv and pip while the environment was created."""
-    return environments_folder() / f"{id}.log"
+    return environments_folder() / f"{_checked(id)}.log"
 
 
 def lock_of(id: str) -> Path:
-    return environments_folder() / f"{id}.lock"
+    return environments_folder() / f"{_checked(id)}.lock"
 
 
 def write_marker(environment: Environment) -> None:
@@ -41,11 +52,20 @@ def write_marker(environment: Environment) -> None:
 def read_marker(folder: Path) -> Environment | None:
     """The environment in this folder, or None if its creation was not completed."""
     try:
-        environment = msgspec.json.decode(current_names((folder / MARKER_FILE).read_bytes()), type=Environment)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        environment = msgspec.json.decode(current_names(read_regular(folder / MARKER_FILE)), type=Environment)
+        require_usable(environment)
+    except (OSError, *DAMAGED_JSON):
         return None
-    # A venv stores its own path in its scripts, so one that was moved or copied does not work.
-    return environment if environment.folder == str(folder) else None
+    # A venv stores its own path in its scripts, so one that was moved or copied does not work. One that is reached
+    # through a link is neither: it is the same folder.
+    return environment if _same_folder(environment.folder, folder) else None
+
+
+def _same_folder(recorded: str, folder: Path) -> bool:
+    try:
+        return recorded == str(folder) or os.path.samefile(recorded, folder)
+    except (OSError, ValueError):
+        return False
 
 
 def interpreter_exists(environment: Environment) -> bool:
@@ -56,8 +76,8 @@ def interpreter_exists(environment: Environment) -> bool:
 def outdated(environment: Environment, spec: EnvironmentSpec | None = None) -> str:
     """What has changed since it was created, such as `numpy==1.16.5 → numpy==1.16.6`; empty if nothing has."""
     try:
-        old = msgspec.json.decode((Path(environment.folder) / SPEC_FILE).read_bytes(), type=EnvironmentSpec)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        old = msgspec.json.decode(read_regular(Path(environment.folder) / SPEC_FILE), type=EnvironmentSpec)
+    except (OSError, *DAMAGED_JSON):
         return "the requirements it was created from are unknown"
     try:
         new = spec or parse_spec(f"{old.framework}=={old.version}", old.variant)

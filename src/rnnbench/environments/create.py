@@ -1,11 +1,12 @@
 """Creating environments, several in parallel: each is created completely, or not at all."""
 
 import errno
+import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock
 
@@ -14,6 +15,7 @@ import msgspec
 from rnnbench import units
 from rnnbench.domain.run import Environment
 from rnnbench.environments.cache import (
+    MARKER_FILE,
     SPEC_FILE,
     folder_of,
     how_to_renew,
@@ -25,6 +27,7 @@ from rnnbench.environments.cache import (
     write_marker,
 )
 from rnnbench.environments.environment import describe_environment, inspect_python
+from rnnbench.environments.holding import alone
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
 from rnnbench.environments.pip import end_all_commands, explain_failure, run_logged
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, same_version
@@ -59,10 +62,9 @@ def create(spec: EnvironmentSpec, report: Report = silent, *, fresh: bool = Fals
                 return ready
             if reason := no_wheels(spec.architectures):
                 raise UserError(f"cannot create {spec.id}: {reason}", "choose another version, or use another machine")
-            if fresh:
-                choose_interpreter(spec.python)  # raises before the existing environment is deleted
-            remove_folder(folder)  # left by an interrupted creation, or to be created again
-            return _build(spec, folder, lock, report)
+            choose_interpreter(spec.python)  # raises before the existing environment is touched
+            with alone(folder), _replacing(folder):
+                return _build(spec, folder, lock, report)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
             raise UserError(
@@ -70,6 +72,34 @@ def create(spec: EnvironmentSpec, report: Report = silent, *, fresh: bool = Fals
                 "free some space there, or set XDG_CACHE_HOME to a folder you can write to",
             ) from error
         raise
+
+
+@contextmanager
+def _replacing(folder: Path) -> Iterator[None]:
+    """Put an environment aside while another is made in its place; it comes back if that fails.
+
+    The new one is built where it will stay, because a venv has its own path in its scripts. Until its marker is
+    written it is not taken for an environment.
+    """
+    aside = folder.with_name(f".{folder.name}.aside")
+    if (aside / MARKER_FILE).is_file() and not (folder / MARKER_FILE).exists():
+        remove_folder(folder)  # an earlier replacement was killed: what it put aside is the environment
+        os.rename(aside, folder)
+    remove_folder(aside)
+    if (folder / MARKER_FILE).exists():
+        os.rename(folder, aside)
+    else:
+        remove_folder(folder)  # left by an interrupted creation
+    try:
+        yield
+    except BaseException:
+        if os.path.lexists(aside):
+            with suppress(OSError):
+                remove_folder(folder)
+                os.rename(aside, folder)
+        raise
+    with suppress(OSError):
+        remove_folder(aside)
 
 
 def _build(spec: EnvironmentSpec, folder: Path, lock: int, report: Report) -> Environment:

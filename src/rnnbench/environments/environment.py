@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from rnnbench.domain.consistency import require_usable
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import Manifest, satisfies
 from rnnbench.errors import UserError
@@ -91,7 +92,7 @@ def inspect_python(path: Path, *, external: bool = False) -> Inspection:
         # Only the last line: a start-up file of the site may have printed something before it.
         report = json.loads(answer.stdout.strip().splitlines()[-1])
         inspection = Inspection(report["version"], report["executable"], _importable(report["pairs"]))
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _failure(path, "it does not answer like a Python interpreter") from error
     if not satisfies(inspection.python_version, ">=3.6"):
         raise _failure(path, f"it is Python {inspection.python_version}")
@@ -132,7 +133,7 @@ def describe_environment(
             f"install what is missing there: {python} -m pip install {' '.join(missing)}",
         )
     version = installed[canonical_name(package)]
-    return Environment(
+    environment = Environment(
         id=id or f"{manifest.framework}-{version}-used",
         framework=manifest.framework,
         version=version,
@@ -143,6 +144,11 @@ def describe_environment(
         distributions=installed,
         fingerprint=fingerprint(inspection),
     )
+    try:
+        require_usable(environment)
+    except ValueError as error:
+        raise UserError(f"{python} cannot be used: {error}", "install a release of the framework there") from error
+    return environment
 
 
 def fingerprint(inspection: Inspection) -> str:

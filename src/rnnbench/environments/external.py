@@ -6,22 +6,26 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.domain.consistency import require_usable
 from rnnbench.domain.run import Environment, current_names
 from rnnbench.environments.environment import describe_environment, inspect_python
 from rnnbench.environments.spec import same_version, split_spec
 from rnnbench.errors import UserError
-from rnnbench.files import config_folder, write_atomically
+from rnnbench.files import DAMAGED_JSON, config_folder, read_regular, write_atomically
 
 
 def external_interpreters() -> dict[str, Environment]:
     """The external interpreters by framework, as they were when `env use` was called."""
     path = _file()
     try:
-        return msgspec.json.decode(current_names(path.read_bytes()), type=dict[str, Environment])
+        known = msgspec.json.decode(current_names(read_regular(path)), type=dict[str, Environment])
+        for environment in known.values():
+            require_usable(environment)
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, *DAMAGED_JSON) as error:
         raise UserError(f"cannot read {path}: {error}", "delete it and repeat `rnnbench env use`") from error
+    return known
 
 
 def use_interpreter(text: str, path: Path) -> Environment:

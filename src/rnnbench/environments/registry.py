@@ -16,6 +16,7 @@ from rnnbench.environments.cache import (
 )
 from rnnbench.environments.create import Report, create, silent
 from rnnbench.environments.external import external_interpreters, forget_interpreter, refreshed
+from rnnbench.environments.holding import alone
 from rnnbench.environments.spec import EnvironmentSpec, same_version
 from rnnbench.errors import UserError, nearest
 from rnnbench.files import is_locked, locked, remove_folder
@@ -89,7 +90,7 @@ def remove(id_or_framework: str) -> str:
 def _delete(id: str) -> str:
     folder = folder_of(id)
     try:
-        with locked(lock_of(id)):
+        with locked(lock_of(id)), alone(folder):
             # The marker goes first: if the deletion is interrupted, the rest is not taken for an environment.
             (folder / MARKER_FILE).unlink(missing_ok=True)
             remove_folder(folder)
@@ -103,4 +104,4 @@ def _delete(id: str) -> str:
 
 def _folders() -> list[Path]:
     root = environments_folder()
-    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return sorted(path for path in root.iterdir() if path.is_dir() and path.name[:1] != ".") if root.is_dir() else []

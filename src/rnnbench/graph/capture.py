@@ -1,6 +1,5 @@
 """Graphs as the driver has them (nodes, edges, and graphs inside nodes), and how they are captured in workers."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,8 @@ import msgspec
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Change, Retrace
 from rnnbench.domain.result import Outcome
+from rnnbench.environments.holding import held
+from rnnbench.files import DAMAGED_JSON, read_regular
 from rnnbench.launch.events import Delivered, Hello
 from rnnbench.launch.job import ResolvedCase, make_job, resolve_case, write_workload_inputs
 from rnnbench.launch.launcher import outcome_of
@@ -19,6 +20,7 @@ from rnnbench.launch.prepare import prepare
 from rnnbench.launch.worker import WorkerResult, run_worker
 from rnnbench.plan import Plan
 from rnnbench.profile import launch_retrace
+from rnnbench.scratch import scratch_folder
 
 
 class Graph(msgspec.Struct, kw_only=True):
@@ -124,14 +126,17 @@ def _capture_one(resolved: ResolvedCase, method: Method) -> CapturedGraphs:
     captured = CapturedGraphs(case=resolved.case, outcome=outcome, reason=reason, seconds=result.seconds)
     captured.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
     if outcome == "ok" and content:
-        captured.graphs = msgspec.json.decode(content, type=list[Graph])
+        try:
+            captured.graphs = msgspec.json.decode(content, type=list[Graph])
+        except DAMAGED_JSON as error:
+            captured.outcome, captured.reason = "failed", f"its graphs cannot be read: {error}"
     elif outcome == "ok":
         captured.reason = f"{resolved.manifest.title} has no code that captures graphs"
     return captured
 
 
 def _try_new_shapes(resolved: ResolvedCase, method: Method) -> Retrace:
-    with tempfile.TemporaryDirectory(prefix="rnnbench-reshape-") as folder:
+    with scratch_folder("reshape") as folder:
         retrace = launch_retrace(resolved, method, Path(folder))
     if resolved.workload.one_step:  # its length is fixed
         by_batch = tuple(one for one in retrace.reshapes if one.change == "batch")
@@ -141,9 +146,19 @@ def _try_new_shapes(resolved: ResolvedCase, method: Method) -> Retrace:
 
 def run_graph_worker(resolved: ResolvedCase, method: Method, mode: str) -> tuple[WorkerResult, bytes]:
     """Run a worker in one of the modes that deliver a file. Returns how it ended, and the file's content."""
-    with tempfile.TemporaryDirectory(prefix="rnnbench-graph-") as folder:
+    with held([resolved.environment]), scratch_folder("graph") as folder:
         inputs = write_workload_inputs(resolved.workload, method.seed, Path(folder), 1)
         job = make_job(mode, resolved, method, str(inputs), arrays=folder)
         result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)
         delivered = [event.path for event in result.events if isinstance(event, Delivered)]
-        return result, Path(delivered[0]).read_bytes() if delivered else b""
+        return result, _read_delivered(delivered[0], Path(folder)) if delivered else b""
+
+
+def _read_delivered(path: str, folder: Path) -> bytes:
+    """The file, if it is one and lies in the worker's folder; otherwise nothing, as if it had not been delivered."""
+    if Path(path).parent.resolve() != folder.resolve():
+        return b""
+    try:
+        return read_regular(Path(path))
+    except (OSError, ValueError):
+        return b""

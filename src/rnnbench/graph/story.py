@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from rnnbench.domain.case import Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.errors import UserError
+from rnnbench.files import DAMAGED_JSON
 from rnnbench.graph.capture import Graph, run_graph_worker
 from rnnbench.graph.drawing import MARKER, STYLE, draw
 from rnnbench.launch.events import Hello
@@ -28,6 +29,7 @@ from rnnbench.launch.prepare import prepare
 from rnnbench.plan import Plan, Selection, make_plan
 from rnnbench.reference.inputs import make_batches, make_parameters
 from rnnbench.reference.network import loss_and_gradients
+from rnnbench.text import script_json
 from rnnbench.verify.compare import TOLERANCES, relative_error
 from rnnbench.version import __version__
 
@@ -98,10 +100,13 @@ def collect(plan: Plan, method: Method, listener: Listener) -> tuple[list[StoryP
         result, content = run_graph_worker(resolved, method, "story")
         outcome, reason = outcome_of(cases[name], method.threads, result)
         if outcome == "ok":
-            part = msgspec.json.decode(content, type=StoryPart)
-            part.system = name
-            part.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
-            reason = disagreement(part, method.seed)
+            try:
+                part = msgspec.json.decode(content, type=StoryPart)
+                part.system = name
+                part.versions = next((event.versions for event in result.events if isinstance(event, Hello)), {})
+                reason = disagreement(part, method.seed)
+            except DAMAGED_JSON as error:
+                reason = f"its graph cannot be read: {error}"
         if reason:
             missing.append(f"{name}: {reason}")
         else:
@@ -141,8 +146,7 @@ def as_page(parts: list[StoryPart], missing: list[str]) -> bytes:
         marker=MARKER,
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        # Only `</` could end the script element early.
-        data=json.dumps(data, ensure_ascii=False).replace("</", "<\\/"),
+        data=script_json(json.dumps(data, ensure_ascii=False)),
     )
     return page.encode()
 

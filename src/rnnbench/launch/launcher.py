@@ -1,6 +1,5 @@
 """Single launches and the records made of them: timing a case, measuring the machine's limit, a trial start."""
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from rnnbench.launch.plausible import implausible
 from rnnbench.launch.worker import WorkerResult, run_worker
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
+from rnnbench.scratch import scratch_folder
 
 
 class Check(Protocol):
@@ -55,7 +55,7 @@ def launch_case(
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
-    with tempfile.TemporaryDirectory(prefix="rnnbench-arrays-") as folder:
+    with scratch_folder("arrays") as folder:
         request = check.request if check else None
         job = make_job("measure", resolved, method, str(inputs), arrays=folder, check=request)
         result = run_worker(

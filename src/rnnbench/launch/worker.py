@@ -7,7 +7,6 @@ import contextlib
 import os
 import selectors
 import signal
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, He
 from rnnbench.launch.exclusive import Turn
 from rnnbench.launch.order import EventOrder
 from rnnbench.launch.process import CREW, WorkerProcess
+from rnnbench.scratch import scratch_folder
 
 _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = 192 * 1024
@@ -74,7 +74,7 @@ def run_worker(
 ) -> WorkerResult:
     """Run one job until it ends or its time is up. A job that is timed needs a turn: the machine to itself."""
     with (
-        tempfile.TemporaryDirectory(prefix="rnnbench-", ignore_cleanup_errors=True) as scratch,
+        scratch_folder("worker") as scratch,
         turn or contextlib.nullcontext(),
     ):
         reading_end, writing_end = os.pipe()

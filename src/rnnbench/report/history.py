@@ -20,7 +20,7 @@ from rnnbench.report.comparison import NamedRun
 from rnnbench.report.document import machine_name
 from rnnbench.report.html import colours, read_part
 from rnnbench.report.write import read_formats, require_folder, write_files
-from rnnbench.text import RULE, Column, escape_markdown, markdown_table, render_table
+from rnnbench.text import RULE, Column, csv_cell, escape_markdown, markdown_table, render_table
 from rnnbench.version import __version__
 
 COLUMNS = (
@@ -134,7 +134,8 @@ def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
     writer.writerow([*_LINE_FIELDS, *_POINT_FIELDS])
     for line in lines:
         for point in line.points:
-            writer.writerow([*(getattr(line, name) for name in _LINE_FIELDS), *msgspec.structs.astuple(point)])
+            cells = (*(getattr(line, name) for name in _LINE_FIELDS), *msgspec.structs.astuple(point))
+            writer.writerow(map(csv_cell, cells))
     return text.getvalue().encode()
 
 

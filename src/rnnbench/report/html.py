@@ -26,6 +26,7 @@ from rnnbench.report.describe import command_for_row, describe_gpus, describe_me
 from rnnbench.report.document import UNRANKED_STATUSES, Document, is_ranked, machine_name
 from rnnbench.report.terminal import LEGEND
 from rnnbench.store import Contents
+from rnnbench.text import script_json
 from rnnbench.version import __version__
 
 #: Each uses only those before it.
@@ -121,7 +122,7 @@ FIELDS = ("group", "counts", "shown", "memory_bytes", "command", "proof", "launc
 
 
 def page_data(document: Document, charts: list[Chart]) -> str:
-    """JSON for a script element, with every `<`, `>` and `&` escaped."""
+    """JSON for a script element."""
     groups = {panel.group: number for number, panel in enumerate(document.panels)}
     proofs = _Proofs()
     rows = [
@@ -144,8 +145,7 @@ def page_data(document: Document, charts: list[Chart]) -> str:
         "fields": FIELDS,
         "rows": rows,
     }
-    text = msgspec.json.encode(content).decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return script_json(msgspec.json.encode(content).decode())
 
 
 def frameworks(document: Document) -> list[str]:

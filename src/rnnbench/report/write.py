@@ -13,6 +13,8 @@ from rnnbench.domain.run import Environment
 from rnnbench.errors import UserError
 from rnnbench.files import write_atomically
 from rnnbench.report.document import Document, read_document
+from rnnbench.store import Contents
+from rnnbench.text import csv_cell
 from rnnbench.version import __version__
 
 FORMATS = ("html", "md", "csv", "json", "svg", "png")
@@ -24,12 +26,18 @@ def write_report(
     formats: Iterable[str] = FORMATS,
     charts: int | None = None,
     say: Callable[[str], None] = lambda text: None,
+    on_damage: Callable[[str, Contents], None] = lambda name, contents: None,
 ) -> list[Path]:
-    """Write a report of runs into a folder; returns the files. `charts` is the number of groups that have charts."""
+    """Write a report of runs into a folder; returns the files. `charts` is the number of groups that have charts.
+
+    `on_damage` is told of each run with its name, to report the lines that could not be read.
+    """
     chosen = read_formats(formats)
     require_folder(out)
     say("reading and analysing")
     document = read_document(folders)
+    for name, contents in zip(document.names, document.runs, strict=True):
+        on_damage(f"{name}, ", contents)
     files: dict[str, bytes] = {}
     drawings = []
     if {"html", "svg", "png"} & chosen:
@@ -94,7 +102,7 @@ def results_as_csv(document: Document) -> bytes:
     writer.writerow(["run", *_FIELDS])
     for name, rows in zip(document.names, document.analysis.rows, strict=True):
         for row in rows:
-            writer.writerow([name, *msgspec.structs.astuple(row)])
+            writer.writerow(map(csv_cell, (name, *msgspec.structs.astuple(row))))
     return text.getvalue().encode()
 
 

@@ -23,7 +23,7 @@ PARAMETER_TOLERANCES: dict[Precision, float] = {**TOLERANCES, "fp32": 1e-5}
 
 #: How far an update may be off as a vector: 1 if it is left out, 2 if it goes the other way. Three updates barely
 #: change the parameters, so by the parameters alone a wrong update would go unnoticed.
-UPDATE_TOLERANCES: dict[Precision, float] = {"fp32": 0.05, "tf32": 0.3, "bf16": 0.6}
+UPDATE_TOLERANCES: dict[Precision, float] = {"fp32": 0.005, "tf32": 0.1, "bf16": 0.6}
 
 
 def compare(

@@ -4,20 +4,20 @@ Verdicts are cached under a hash of everything they depend on.
 """
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from zipfile import BadZipFile
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from rnnbench.domain.case import LeftOut, Method
 from rnnbench.domain.result import Verification
 from rnnbench.environments.environment import arithmetic_variables
-from rnnbench.files import cache_folder, write_atomically
+from rnnbench.environments.holding import held
+from rnnbench.errors import describe_os_error
+from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
+from rnnbench.launch.arrays import DamagedArrays, read_arrays
 from rnnbench.launch.events import Arrays, Hello
 from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.launcher import deviation_from_request, outcome_of
@@ -28,10 +28,12 @@ from rnnbench.launch.worker import run_worker
 from rnnbench.manifests import reference_sources, system_sources
 from rnnbench.plan import Plan
 from rnnbench.reference.inputs import make_batches, make_parameters, write_inputs
+from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import compare
 from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
 
 UPDATES = 3
+MOST_BYTES = 256 << 20  # of one phase on a small version: far more than any needs
 
 
 class VerifiedPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +47,15 @@ def verify_plan(
     plan: Plan, method: Method, listener: Listener, *, jobs: int = 0, use_cache: bool = True
 ) -> VerifiedPlan:
     """Create the environments, then verify every case on the small version of its workload."""
+    sweep()
     prepared = prepare(plan, listener)
     proofs = proofs_for(prepared.cases, plan.workloads, plan.systems, prepared.environments)
     order = {case.key: index for index, case in enumerate(case for proof in proofs for case in proof.cases)}
     listener.verifying(len(order))
-    results = run_proofs(
-        proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache
-    )
+    with held(prepared.environments.values()):
+        results = run_proofs(
+            proofs, method, jobs or verification_jobs(prepared.cases), listener.verified, use_cache=use_cache
+        )
     results.sort(key=lambda verification: order[verification.case.key])
     return VerifiedPlan(verifications=tuple(results), left_out=prepared.left_out)
 
@@ -72,7 +76,11 @@ def run_proofs(
         cached = [load_cached(path) for path in paths.values()] if use_cache else [None]
         if None not in cached:
             return [verification for verification in cached if verification is not None]
-        verifications = run_proof(proof, method)
+        try:
+            verifications = run_proof(proof, method)
+        except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
+            reason = f"it cannot be started: {describe_os_error(error)}"
+            return [Verification(case=case, verdict="failed", reason=reason, stage="start") for case in proof.cases]
         for verification in verifications:
             store_cached(paths[verification.case.phase], verification)
         return verifications
@@ -97,7 +105,7 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
     batches = make_batches(workload, UPDATES, method.seed)
     phases = tuple(case.phase for case in proof.cases)
     results: list[Verification] = []
-    with tempfile.TemporaryDirectory(prefix="rnnbench-verify-") as folder:
+    with scratch_folder("verify") as folder:
         inputs = Path(folder) / "inputs.npz"
         write_inputs(inputs, parameters, batches)
         job = make_job("verify", resolved, method, str(inputs), phases=phases, arrays=folder)
@@ -115,8 +123,8 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
             computed = None
             if case.phase in delivered and not deviation_from_request(case, method.threads, result):
                 try:
-                    computed = _load_arrays(delivered[case.phase])
-                except (OSError, ValueError, EOFError, BadZipFile) as error:
+                    computed = read_arrays(delivered[case.phase], folder, expected_bytes=MOST_BYTES)
+                except DamagedArrays as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
                 figures = compare(
@@ -135,11 +143,6 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
                     )
                 )
     return results
-
-
-def _load_arrays(path: str) -> dict[str, NDArray[np.floating]]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
 
 
 def _with_verdict(verification: Verification) -> Verification:
@@ -181,8 +184,8 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
 def load_cached(path: Path) -> Verification | None:
     """The cached verification; None when there is none or its file is damaged."""
     try:
-        cached = msgspec.json.decode(path.read_bytes(), type=Verification)
-    except (OSError, msgspec.MsgspecError, ValueError):
+        cached = msgspec.json.decode(read_regular(path), type=Verification)
+    except (OSError, *DAMAGED_JSON):
         return None
     return msgspec.structs.replace(cached, cached=True)
 
@@ -191,4 +194,5 @@ def store_cached(path: Path, verification: Verification) -> None:
     """Only verdicts on numbers are cached: a crash or a timeout may have been the machine's fault."""
     if verification.verdict not in ("verified", "wrong"):
         return
-    write_atomically(path, msgspec.json.encode(verification))
+    with suppress(OSError):  # a cache that cannot be written to costs time, and nothing else
+        write_atomically(path, msgspec.json.encode(verification))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import vl_convert
 
+from rnnbench.text import printable, printable_values
+
 
 class Tone(NamedTuple):
     """One role's colour on a light and on a dark background."""
@@ -123,12 +125,13 @@ PNG_SCALE = 2.0  # pixels per point: sharp on paper and on dense screens
 
 def draw(spec: dict[str, Any]) -> str:
     """The SVG in light colours, as used in the page."""
-    return vl_convert.vegalite_to_svg({**spec, "config": CONFIG})
+    # A control character would abort the process: the drawing is XML, which cannot contain it.
+    return vl_convert.vegalite_to_svg({**printable_values(spec), "config": CONFIG})
 
 
 def as_file(svg: str, description: str) -> bytes:
     """The SVG as a file, with its description and both colour schemes."""
-    title = f"<title>{escape(description)}</title>"
+    title = f"<title>{escape(printable(description))}</title>"
     style = f"<style>@media (prefers-color-scheme:dark){{{dark_css()}}}</style>"
     head, bracket, rest = svg.partition(">")
     return f'{head} role="img"{bracket}{title}{style}{rest}\n'.encode()
