@@ -213,7 +213,7 @@ def test_what_failed_is_not_tried_again_unless_asked(sabotage, call, monkeypatch
     assert len(before) == 1 + 3  # the machine's limit, the honest one twice, the other once
     with monkeypatch.context() as patched:
         # Large inputs take seconds: none are made for finished cases.
-        patched.setattr("rnnbench.session.write_workload_inputs", None)
+        patched.setattr("rnnbench.session.write_timed_inputs", None)
         resumed = call("run", "--resume", "run")
     assert resumed.code == 0
     assert "timing: 0 launches" in resumed.err

@@ -22,7 +22,8 @@ CODE = """
 import os, time
 from rnnbench_worker.program import Program
 
-PLACE = os.path.dirname(__file__)
+# Not in the framework's own folder: a run is not resumed when a file there has changed.
+PLACE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "signals")
 
 
 def describe(job):
@@ -30,7 +31,9 @@ def describe(job):
 
 
 def build(job, parameters):
-    return Held() if job["execution"] == "held" else Quick()
+    program = Held() if job["execution"] == "held" else Quick()
+    program.count = sum(array.size for array in parameters.values())
+    return program
 
 
 class Quick(Program):
@@ -41,7 +44,7 @@ class Quick(Program):
         pass
 
     def parameter_count(self):
-        return 0
+        return self.count
 
 
 class Held(Quick):
@@ -62,8 +65,10 @@ class Holdup:
     """The framework's folder, and drivers of it in separate processes."""
 
     def __init__(self, folder):
-        self.folder = write_framework(folder, ("quick", "held"), CODE)
-        (folder / "hold").touch()
+        write_framework(folder, ("quick", "held"), CODE)
+        self.signals = folder.parent / "signals"
+        self.signals.mkdir()
+        (self.signals / "hold").touch()
         self.started = []
 
     def start(self, *arguments):
@@ -75,11 +80,11 @@ class Holdup:
 
     def reached(self):
         """Wait until the held worker is in its measurement, and return its process."""
-        wait_until((self.folder / "reached").exists)
-        return int((self.folder / "reached").read_text())
+        wait_until((self.signals / "reached").exists)
+        return int((self.signals / "reached").read_text())
 
     def release(self):
-        (self.folder / "hold").unlink(missing_ok=True)
+        (self.signals / "hold").unlink(missing_ok=True)
 
     def seed(self):
         """A random seed with which the quick system is launched first."""
@@ -103,9 +108,8 @@ def is_gone(process):
 
 @pytest.fixture
 def holdup(private_folders, monkeypatch):
-
     made = Holdup(private_folders / "holdup")
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(made.folder))
+    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(private_folders / "holdup"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
     use_interpreter("holdup", Path(sys.executable))
     yield made

@@ -17,7 +17,7 @@ SPEECH = parse_workload("bi-ctc-long[batch=4,steps=9,shortest=4,features=3,hidde
 @st.composite
 def workloads(draw):
     """Small networks of every kind."""
-    kind = draw(st.sampled_from(["language model", "last step", "every step", "ctc", "ctc with lengths"]))
+    kind = draw(st.sampled_from(["language-model", "last-step", "every-step", "ctc", "ctc-with-lengths"]))
     fields = {
         "batch": draw(st.integers(1, 3)),
         "steps": draw(st.integers(3, 6)),
@@ -26,14 +26,14 @@ def workloads(draw):
         "bidirectional": draw(st.booleans()),
         "head_bias": draw(st.booleans()),
         "classes": 5,
-        "head_on": "last-step" if kind == "last step" else "every-step",
+        "head_on": "last-step" if kind == "last-step" else "every-step",
     }
-    if kind == "language model":
+    if kind == "language-model":
         fields |= {"vocabulary": 5, "embedding": 2}
     else:
         fields |= {"features": draw(st.integers(1, 4))}
     if kind.startswith("ctc"):
-        fields |= {"loss": "ctc", "labels": 2, "shortest": 3 if kind == "ctc with lengths" else 0}
+        fields |= {"loss": "ctc", "labels": 2, "shortest": 3 if kind == "ctc-with-lengths" else 0}
     return validated(Workload(name=kind, **fields))
 
 

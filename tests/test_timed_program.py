@@ -10,10 +10,10 @@ FULL = "ce-short[batch=12,hidden=16,steps=60]"
 DEEP = "ce-short[batch=7,hidden=8,layers=4,steps=10]"
 
 WRONG = {
-    "shorter-sequence": ("logits of the first batch", "loss of batch"),
-    "smaller-batch": ("logits of the first batch", "loss of batch"),
+    "shorter-sequence": ("logits of", "updates of"),
+    "smaller-batch": ("logits of", ""),
     "cut-backpropagation": (None, "updates of layer0.fwd.u"),
-    "low-precision": ("logits of the first batch", "updates of"),
+    "low-precision": ("logits of", "updates of"),
     "nan-at-full-size": ("not finite", "not finite"),
     "every-second-update": (None, "unseen update"),
 }
@@ -62,6 +62,28 @@ def test_an_honest_launch_says_what_was_checked(sabotage):
         assert all(figure.passes for figure in launch.checks)
     kinds = [figure.quantity.partition(" of")[0] for figure in launches["train"].checks]
     assert kinds == ["loss", "first 3 updates", "loss", "direction", "length"]
+
+
+@pytest.mark.parametrize(
+    ("three", "one", "words"),
+    [
+        (0, 1e12, "the first update (more would take too long), and two updates by unseen batches"),
+        (0, 2e7, "the first loss (an update would take too long), and two updates by unseen batches"),
+        (0, 0, "nothing of the first batches (they would take too long), and two updates by unseen batches"),
+    ],
+)
+def test_a_large_workload_is_checked_as_far_as_the_reference_can_and_says_so(sabotage, monkeypatch, three, one, words):
+    monkeypatch.setattr("rnnbench.verify.expected.THREE_UPDATES", three)
+    monkeypatch.setattr("rnnbench.verify.expected.ONE_UPDATE", one)
+    results = run(["honest", "smaller-batch"])
+    launches = {
+        (launch.case.system, launch.case.phase): launch
+        for launch in results.contents.records
+        if isinstance(launch, Launch)
+    }
+    assert launches["sabotage/packed/honest", "train"].checked == words
+    assert found(results, "honest")["train"] == ("verified", "")
+    assert found(results, "smaller-batch")["train"][0] == "wrong"
 
 
 @pytest.mark.parametrize("system", IMPLAUSIBLE)

@@ -31,7 +31,7 @@ def load_framework(folder, name):
 
 def told(job):
     """The part of the job that a system may see."""
-    return {name: job[name] for name in TOLD}
+    return {name: job[name] for name in TOLD if name in job}
 
 
 def load_inputs(path):

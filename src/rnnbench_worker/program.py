@@ -8,7 +8,8 @@ A framework's folder is a package whose `__init__.py` has two functions:
     read back from the framework rather than repeated from the job.
 
 `build(job, parameters)`
-    Returns a `Program` for the job, its parameters set to the arrays given.
+    Returns a `Program` for the job, its parameters set to the arrays given. The job has no more fields than
+    `loading.TOLD`: a system does not know whether it is verified or timed.
 
 A third is optional. With it, the machine's limit is measured in this framework's environment too:
 
@@ -41,10 +42,11 @@ One tells what a batch consists of; without it the framework's rows have no such
 
 `profiler(job)`
     Called before `build`, so that it can switch on what must be on while a program is built (`build` can also look
-    at `job["mode"]`, which is "profile"). Returns a function `watch(program, block, folder)` that runs batches by
-    `block()` under the framework's own profiler and returns a `timeline.Timeline`: the operations on the host and
-    on the device (`timeline.Operation`, nested as they were), the number of batches (`block(batches=profile.BATCHES)`),
-    and the path of a trace in `folder` that Perfetto opens, or "". Or a string: why this job has no profiler.
+    at `job["profile_folder"]`, which is empty where nothing is profiled). Returns a function
+    `watch(program, block, folder)` that runs batches by `block()` under the framework's own profiler and returns a
+    `timeline.Timeline`: the operations on the host and on the device (`timeline.Operation`, nested as they were), the
+    number of batches (`block(batches=profile.BATCHES)`), and the path of a trace in `folder` that Perfetto opens, or
+    "". Or a string: why this job has no profiler.
 
 Arrays are NumPy arrays. A batch is a dict with `inputs` ([batch, steps] ids or [batch, steps, features]),
 `targets`, and `lengths` where they vary. The batch of the single step has `inputs` [batch, features] and `state`

@@ -43,14 +43,14 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
             return "unverified", "not measured yet"
         if self.failure is not None:
             return "timeout" if self.failure.outcome == "timeout" else "failed", self.failure.reason
+        if self.proof is not None and self.proof.verdict == "wrong":
+            return "wrong", self.proof.reason  # wrong at every size
         if self.worst_at_full_size is not None:
             return "wrong", f"at full size: {self.worst_at_full_size}"
         if self.proof is None:
             return "unverified", "not verified in this run"
         if self.proof.verdict == "verified":
             return "verified", ""
-        if self.proof.verdict == "wrong":
-            return "wrong", self.proof.reason
         return "unverified", f"its verification ended as {self.proof.verdict}: {self.proof.reason}"
 
 

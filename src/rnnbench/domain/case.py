@@ -51,7 +51,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing = "throughput"
     effort: Effort = "standard"
     launches: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 3
-    warm_seconds: Seconds = 5.0  # adaptive: at most this long for the warm-up
+    warm_seconds: Seconds = 5.0  # adaptive: what was warm and has waited is warm again after this long
     sample_seconds: Seconds = 15.0  # adaptive: at most this long for the samples
     precision_target: Quantity = 0.02  # adaptive: stop when the 95 % interval is within ± this share of the mean
     threads: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1

@@ -113,6 +113,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     noisy: bool = False
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing
+    check_s: Seconds = 0.0  # that these checks took, in the worker and in the driver
     traceback: str = ""
     log: str = ""  # file in the run folder, if anything was printed
     log_tail: str = ""

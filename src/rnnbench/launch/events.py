@@ -67,6 +67,7 @@ class Unseen(msgspec.Struct, tag_field="event", tag="unseen"):
     seconds: Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1)]
     left_over_s: Seconds  # how long it took to read the result of the last sampled batch
     read_s: Seconds  # the same for the first unseen batch, which nothing can be waiting behind
+    check_s: Seconds = 0.0  # that the worker spent on checks at full size
 
 
 class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):

@@ -1,5 +1,6 @@
 """Single launches and the records made of them: timing a case, measuring the machine's limit, a trial start."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from rnnbench.domain.run import Environment
 from rnnbench.domain.system import PRECISIONS
 from rnnbench.domain.workload import parameter_count
 from rnnbench.launch.arrays import DamagedArrays
-from rnnbench.launch.events import STAGES, Arrays, Built, Event, First, Hello, Memory, Rates, Samples, Warm
+from rnnbench.launch.events import STAGES, Arrays, Built, Event, First, Hello, Memory, Rates, Samples, Unseen, Warm
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.listener import Listener
@@ -89,12 +90,14 @@ def launch_case(
 
 
 def _checked(launch: Launch, check: Check, result: WorkerResult, folder: Path) -> Launch:
+    start = time.monotonic()
     delivered = {event.name: event.path for event in result.events if isinstance(event, Arrays)}
     try:
         figures, words = check.judge(delivered, folder)
     except DamagedArrays as error:
         return msgspec.structs.replace(launch, outcome="failed", reason=f"its arrays cannot be read: {error}")
-    return msgspec.structs.replace(launch, checks=figures, checked=words)
+    spent = launch.check_s + time.monotonic() - start
+    return msgspec.structs.replace(launch, checks=figures, checked=words, check_s=round(spent, 3))
 
 
 def _disbelief(result: WorkerResult, parameters: int) -> str:
@@ -143,6 +146,8 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
             fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
             fields |= {"usage_s": event.usage_s, "cpu_s": event.cpu_s, "others_cpu_s": event.others_cpu_s}
             fields |= {"involuntary_switches": event.involuntary_switches}
+        elif isinstance(event, Unseen):
+            fields |= {"check_s": event.check_s}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
     return fields

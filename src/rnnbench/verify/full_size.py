@@ -72,7 +72,9 @@ class FullSizeCheck:
         updates = self._expected.updates
         if updates:
             return f"the first {updates} updates" if updates > 1 else "the first update (more would take too long)"
-        return "the first loss (an update would take too long)" if self._expected.losses else "nothing of the first"
+        if self._expected.losses:
+            return "the first loss (an update would take too long)"
+        return "nothing of the first batches (they would take too long)"
 
     # --- forward ---
 
@@ -106,10 +108,9 @@ class FullSizeCheck:
         if errors:
             yield _worst(errors, tolerance)
         if expected.moved:
+            which = f"first {expected.updates} updates" if expected.updates > 1 else "first update"
             moves = {
-                f"first {expected.updates} updates of {name}": move_error(
-                    self._start[name], found.get(f"after/{name}"), moved
-                )
+                f"{which} of {name}": move_error(self._start[name], found.get(f"after/{name}"), moved)
                 for name, moved in expected.moved.items()
             }
             yield _worst(moves, UPDATE_TOLERANCES[self._precision])
