@@ -35,6 +35,20 @@ def test_epsilon_is_added_outside_the_corrected_root():
     assert adam.parameters["p"][0] == pytest.approx(-0.0005)
 
 
+def test_an_uncorrected_epsilon_is_that_of_keras():
+    """As keras.optimizers.Adam has it: alpha·m / (√v + ε'), with ε' = ε·√(1 − β2)."""
+    gradient, mean, square, moved = 2e-8, 0.0, 0.0, 0.0
+    adam, published = Adam({"p": np.array([0.0])}, uncorrected_epsilon=True), Adam({"p": np.array([0.0])})
+    for step in (1, 2, 3):
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        alpha = 1e-3 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        moved -= alpha * mean / (np.sqrt(square) + 1e-8 * np.sqrt(0.001))
+        for one in (adam, published):
+            one.step({"p": np.array([gradient])})
+        assert adam.parameters["p"][0] == pytest.approx(moved, rel=1e-12)
+    assert published.parameters["p"][0] != pytest.approx(moved, rel=1e-2)
+
+
 def test_adam_does_not_change_the_given_arrays():
     given = np.array([1.0])
     Adam({"p": given}).step({"p": np.array([1.0])})

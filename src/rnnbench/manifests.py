@@ -80,7 +80,8 @@ def read_manifest(folder: Path) -> Manifest:
             raise UserError(
                 f"{path}: granularity '{system.granularity}' is unknown", f"allowed: {', '.join(GRANULARITIES)}"
             )
-    systems = tuple(msgspec.structs.replace(system, framework=manifest.framework) for system in manifest.system)
+    filled = {"framework": manifest.framework, "uncorrected_epsilon": manifest.uncorrected_epsilon}
+    systems = tuple(msgspec.structs.replace(system, **filled) for system in manifest.system)
     names = [system.name for system in systems]
     if len(set(names)) != len(names):
         raise UserError(f"{path}: a system is declared twice", ", ".join(names))

@@ -36,7 +36,7 @@ def run(
         str, typer.Option(metavar="NAME", help="adaptive, 2018 (Braun: 100 + 400 batches) or 2019 (Carrot: 10 + 50).")
     ] = "adaptive",
     timing: Annotated[
-        str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch.")
+        str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch (at most 10,000).")
     ] = "throughput",
     launches: Annotated[int, typer.Option(metavar="N", help="Launches per case. 0: as the effort says.")] = 0,
     limit: Annotated[

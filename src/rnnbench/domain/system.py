@@ -37,6 +37,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     successor: str = ""  # of a historic system: the full name of its current successor
     headline: bool = False  # part of the quick comparison of `make bench`
     biases: Literal[1, 2] = 1  # bias vectors per layer; the reference does the same
+    uncorrected_epsilon: bool = False  # of Adam: see Manifest; filled in from there
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
@@ -117,6 +118,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     system: tuple[System, ...]
     unsupported: tuple[Unsupported, ...] = ()
     uses: tuple[str, ...] = ()  # other code of the worker: "jax" (a folder of systems), "shared/keras" (a module)
+    #: Its Adam adds epsilon before the bias correction, so that it is the published one at the first step only, and
+    #: smaller later. The reference does the same.
+    uncorrected_epsilon: bool = False
     variables: dict[str, str] = {}  # environment variables of the worker; `{scratch}` is its temporary folder
     folder: str = ""  # filled in when read
 

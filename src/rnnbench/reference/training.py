@@ -18,20 +18,30 @@ EPSILON = 1e-8
 class Adam:
     """Holds the parameters in float64, and updates them once for each set of gradients.
 
-    `multipliers` holds factors on the learning rate of some parameters.
+    `multipliers` holds factors on the learning rate of some parameters. With `uncorrected_epsilon`, epsilon is added
+    before the bias correction, scaled so that it is the published one at the first step.
     """
 
-    def __init__(self, parameters: Parameters, multipliers: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        multipliers: Mapping[str, float] | None = None,
+        uncorrected_epsilon: bool = False,
+    ) -> None:
         self.parameters: dict[str, Floats] = {
             name: np.array(array, dtype=np.float64) for name, array in parameters.items()
         }
         self._multipliers = multipliers or {}
+        self._uncorrected_epsilon = uncorrected_epsilon
         self._means = {name: np.zeros_like(array) for name, array in self.parameters.items()}
         self._squares = {name: np.zeros_like(array) for name, array in self.parameters.items()}
         self._steps = 0
 
     def step(self, gradients: Mapping[str, Floats]) -> None:
         self._steps += 1
+        epsilon = EPSILON
+        if self._uncorrected_epsilon:
+            epsilon *= float(np.sqrt((1 - BETA2) / (1 - BETA2**self._steps)))
         for name, gradient in gradients.items():
             mean, square = self._means[name], self._squares[name]
             mean += (1 - BETA1) * (gradient - mean)
@@ -40,7 +50,7 @@ class Adam:
             mean_hat = mean / (1 - BETA1**self._steps)
             square_hat = square / (1 - BETA2**self._steps)
             rate = LEARNING_RATE * self._multipliers.get(name, 1.0)
-            self.parameters[name] -= rate * mean_hat / (np.sqrt(square_hat) + EPSILON)
+            self.parameters[name] -= rate * mean_hat / (np.sqrt(square_hat) + epsilon)
 
 
 class Training(NamedTuple):
@@ -49,13 +59,20 @@ class Training(NamedTuple):
     parameters: dict[str, Floats]  # after all steps
 
 
-def train(workload: Workload, parameters: Parameters, batches: Sequence[Batch], biases: int = 1) -> Training:
-    """One Adam step per batch.
+def train(
+    workload: Workload,
+    parameters: Parameters,
+    batches: Sequence[Batch],
+    biases: int = 1,
+    uncorrected_epsilon: bool = False,
+) -> Training:
+    """One Adam step per batch; `uncorrected_epsilon`: see Adam.
 
     Some frameworks have `biases=2` bias vectors per recurrent layer and use only their sum. Both get the
     same gradient and the same update, so their sum, which is the bias here, moves twice as far.
     """
-    adam = Adam(parameters, {name: float(biases) for name in parameters if is_recurrent_bias(name)})
+    multipliers = {name: float(biases) for name in parameters if is_recurrent_bias(name)}
+    adam = Adam(parameters, multipliers, uncorrected_epsilon)
     losses: list[float] = []
     first: dict[str, Floats] = {}
     for batch in batches:

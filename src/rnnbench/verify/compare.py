@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rnnbench.domain.result import Figure
-from rnnbench.domain.system import Precision
+from rnnbench.domain.system import Precision, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.reference.inputs import Batch
 from rnnbench.reference.network import logits
@@ -30,7 +30,7 @@ def compare(
     workload: Workload,
     phase: Phase,
     precision: Precision,
-    biases: int,
+    system: System,
     parameters: Arrays,
     batches: list[Batch],
     computed: Arrays,
@@ -38,7 +38,7 @@ def compare(
     """One figure per quantity of a phase. A quantity that the worker did not deliver has no error, and fails."""
     if phase == "forward":
         return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches, computed))
-    return list(_train_figures(workload, precision, biases, parameters, batches, computed))
+    return list(_train_figures(workload, precision, system, parameters, batches, computed))
 
 
 def _forward_figures(
@@ -54,10 +54,10 @@ def _forward_figures(
 
 
 def _train_figures(
-    workload: Workload, precision: Precision, biases: int, parameters: Arrays, batches: list[Batch], computed: Arrays
+    workload: Workload, precision: Precision, system: System, parameters: Arrays, batches: list[Batch], computed: Arrays
 ) -> Iterator[Figure]:
     tolerance = TOLERANCES[precision]
-    reference = train(workload, parameters, batches, biases=biases)
+    reference = train(workload, parameters, batches, system.biases, system.uncorrected_epsilon)
     for index, loss in enumerate(reference.losses):
         error = relative_error(computed.get(f"loss/{index}"), np.asarray(loss))
         yield Figure(f"loss of batch {index}", error, tolerance)

@@ -9,11 +9,13 @@ import io
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rnnbench.domain.system import System
 from rnnbench.domain.workload import Phase, Workload, flops
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.launch.arrays import DamagedArrays, read_arrays
@@ -35,11 +37,12 @@ Note = Callable[[str], None]
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """The reference's results for one workload, phase and number of biases."""
+    """The reference's results for one workload, phase, number of biases and kind of Adam."""
 
     workload: Workload
     phase: Phase
-    biases: int
+    biases: int = 1
+    uncorrected_epsilon: bool = False
     updates: int = 0  # of the first batches, in training
     losses: tuple[float, ...] = ()  # of the first batches; one without updates is of the first batch alone
     moved: dict[str, NDArray[np.float32]] = {}  # how far these updates move each parameter
@@ -54,13 +57,19 @@ def chosen_sequences(workload: Workload) -> list[int]:
     return sorted({round(k) for k in np.linspace(0, workload.batch - 1, min(SEQUENCES, workload.batch))})
 
 
-def expect(workload: Workload, phase: Phase, biases: int, seed: int, data: Path | None, note: Note) -> Expected:
-    """From the cache, or computed now. `note` is told what takes long."""
+def variant(system: System, phase: Phase) -> dict[str, Any]:
+    """What of a system changes the reference's results: nothing, for the forward pass."""
+    if phase == "forward":
+        return {}
+    return {"biases": system.biases, "uncorrected_epsilon": system.uncorrected_epsilon}
+
+
+def expect(workload: Workload, phase: Phase, system: System, seed: int, data: Path | None, note: Note) -> Expected:
+    """What a system with these biases and this Adam must compute. `note` is told what takes long."""
     batches = make_batches(workload, REPEATED_BATCHES + UNSEEN_BATCHES, seed, data)
     chosen = {name: values[chosen_sequences(workload)] for name, values in batches[0].items()}
-    biases = biases if phase == "train" else 1
     blank = Expected(
-        workload=workload, phase=phase, biases=biases, first=chosen, unseen=tuple(batches[REPEATED_BATCHES:])
+        workload=workload, phase=phase, first=chosen, unseen=tuple(batches[REPEATED_BATCHES:]), **variant(system, phase)
     )
     path = _cache_path(blank, seed, batches)
     kept = _load(path, blank)
@@ -98,7 +107,7 @@ def _expect_training(
     updates = UPDATES if work <= THREE_UPDATES else 1
     if updates * work > WORTH_A_NOTE:
         note(f"computing what {workload.name} must give at full size, which takes a minute or two, once")
-    found = train(workload, parameters, batches[:updates], blank.biases)
+    found = train(workload, parameters, batches[:updates], blank.biases, blank.uncorrected_epsilon)
     return msgspec.structs.replace(
         blank,
         updates=len(found.losses),
@@ -121,7 +130,9 @@ def _loss_in_parts(workload: Workload, parameters: dict[str, NDArray[np.float32]
 def _cache_path(blank: Expected, seed: int, batches: list[Batch]) -> Path:
     """Named by all that the results depend on: the workload with all its fields, the data, and the reference."""
     driver = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256(msgspec.json.encode([blank.workload, blank.phase, blank.biases, seed]))
+    digest = hashlib.sha256(
+        msgspec.json.encode([blank.workload, blank.phase, blank.biases, blank.uncorrected_epsilon, seed])
+    )
     digest.update(source_hash(driver / "reference").encode())
     digest.update(source_hash(driver / "verify", pattern=Path(__file__).name).encode())
     for batch in batches:

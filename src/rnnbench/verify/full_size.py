@@ -16,13 +16,13 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.result import Figure
 from rnnbench.domain.run import Run
 from rnnbench.domain.system import Precision
-from rnnbench.domain.workload import Phase, parameter_shapes
+from rnnbench.domain.workload import parameter_shapes
 from rnnbench.launch.arrays import read_arrays
 from rnnbench.reference.inputs import Batch, Floats, few_sequences, make_parameters
 from rnnbench.reference.network import loss_and_gradients
 from rnnbench.reference.training import BETA1, BETA2, LEARNING_RATE, is_recurrent_bias
 from rnnbench.verify.compare import TOLERANCES, UPDATE_TOLERANCES, Arrays, move_error, relative_error, within_lengths
-from rnnbench.verify.expected import Expected, chosen_sequences, expect
+from rnnbench.verify.expected import Expected, chosen_sequences, expect, variant
 
 #: How much of an unseen batch's effect on an update may point elsewhere than its gradient: 0 nowhere, 1 at random,
 #: 2 the opposite way.
@@ -185,12 +185,12 @@ def full_size_checks(run: Run, cases: Iterable[Case], note: Callable[[str], None
     if not run.method.verify:
         return {}
     data = Path(run.data) if run.data else None
-    expected: dict[tuple[str, Phase, int], Expected] = {}
+    expected: dict[tuple[object, ...], Expected] = {}
     checks: dict[str, FullSizeCheck] = {}
     for case in cases:
-        workload, biases = run.workloads[case.workload], run.systems[case.system].biases
-        key = (case.workload, case.phase, biases if case.phase == "train" else 1)
+        workload, system = run.workloads[case.workload], run.systems[case.system]
+        key = (case.workload, case.phase, *variant(system, case.phase).values())
         if key not in expected:
-            expected[key] = expect(workload, case.phase, key[2], run.method.seed, data, note)
+            expected[key] = expect(workload, case.phase, system, run.method.seed, data, note)
         checks[case.key] = FullSizeCheck(expected[key], case.precision, make_parameters(workload, run.method.seed))
     return checks

@@ -127,9 +127,7 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
                 except DamagedArrays as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
-                figures = compare(
-                    workload, case.phase, case.precision, resolved.system.biases, parameters, batches, computed
-                )
+                figures = compare(workload, case.phase, case.precision, resolved.system, parameters, batches, computed)
                 results.append(_with_verdict(msgspec.structs.replace(verification, figures=tuple(figures))))
             else:
                 verdict = "timeout" if outcome == "timeout" else "failed"
@@ -169,6 +167,7 @@ def cache_path(resolved: ResolvedCase, method: Method) -> Path:
         case.precision,
         case.phase,
         str(resolved.system.biases),
+        str(resolved.system.uncorrected_epsilon),
         resolved.environment.fingerprint,
         system_sources(resolved.manifest),
         reference_sources(),
