@@ -102,9 +102,14 @@ def test_with_one_thread_no_second_one_computes(framework, environment_of, tmp_p
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="needs two processors")
 @pytest.mark.parametrize("framework", LIVING)
 def test_with_two_threads_it_says_so_and_both_compute(framework, environment_of, tmp_path):
-    said, (_, working) = measure(environment_of(framework), framework, tmp_path, threads=2, pinned=True)
-    assert said == 2
-    assert working >= 2
+    for attempt in range(3):  # beside other work, the second thread may not get a processor while it is watched
+        (tmp_path / str(attempt)).mkdir()
+        place = tmp_path / str(attempt)
+        said, (_, working) = measure(environment_of(framework), framework, place, threads=2, pinned=True)
+        assert said == 2
+        if working >= 2:
+            return
+    raise AssertionError("only one thread computed")
 
 
 BUSY = """
