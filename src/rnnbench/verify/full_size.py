@@ -186,11 +186,14 @@ def full_size_checks(run: Run, cases: Iterable[Case], note: Callable[[str], None
         return {}
     data = Path(run.data) if run.data else None
     expected: dict[tuple[object, ...], Expected] = {}
+    starts: dict[str, Arrays] = {}  # millions of numbers, the same for all systems
     checks: dict[str, FullSizeCheck] = {}
     for case in cases:
         workload, system = run.workloads[case.workload], run.systems[case.system]
         key = (case.workload, case.phase, *variant(system, case.phase).values())
         if key not in expected:
             expected[key] = expect(workload, case.phase, system, run.method.seed, data, note)
-        checks[case.key] = FullSizeCheck(expected[key], case.precision, make_parameters(workload, run.method.seed))
+        if case.workload not in starts:
+            starts[case.workload] = make_parameters(workload, run.method.seed)
+        checks[case.key] = FullSizeCheck(expected[key], case.precision, starts[case.workload])
     return checks
