@@ -46,7 +46,8 @@ def plan(systems, workloads, **options):
 
 
 def test_what_users_get_is_verified_on_every_kind_of_network(keras_on):
-    found = verdicts(rnnbench.join_plans(plan(USUAL, [SPEECH, WORDS]), plan(["keras-jax/layer/jit"], [BOTH_WAYS])))
+    others = plan(["keras-jax/layer/jit"], [BOTH_WAYS]), plan(["keras-tensorflow/layer/graph-dense"], [WORDS])
+    found = verdicts(rnnbench.join_plans(plan(USUAL, [SPEECH, WORDS]), *others))
     embedding = found.pop(("keras-tensorflow/layer/graph", "ptb-lm", "train"))
     assert not_verified(found) == []
     # docs/findings.md: when this fails, Keras has mended Adam's way with an embedding. Rewrite the finding.

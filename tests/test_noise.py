@@ -13,9 +13,9 @@ from made_up import make_case, make_launch
 from rnnbench.domain.result import Launch, is_noisy, was_crowded, was_slow
 from rnnbench.launch.busy import describe_load
 from rnnbench.launch.listener import Listener
-from rnnbench.launch.probe import BestProbe, probe_seconds
-from rnnbench.machine import allowed_cpus
-from rnnbench.method import pick_threads
+from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest
+from rnnbench.machine import allowed_cpus, physical_cpus
+from rnnbench.method import make_method, pick_threads
 from rnnbench_worker.usage import Usage, busy_seconds
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
@@ -128,6 +128,22 @@ def test_the_probe_sees_a_load_on_any_of_the_workers_processors_and_leaves_the_t
     with burning(cpus[-1:]):
         assert min(probe_seconds(cpus) for _ in range(2)) > 1.2 * alone
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(len(allowed_cpus()) < 2, reason="there is one processor only")
+def test_workers_that_leave_processors_to_others_take_the_quietest():
+    busy, *others = allowed_cpus()
+    with burning([busy]):
+        assert busy not in quietest([busy, *others], len(others))
+
+
+def test_a_method_that_takes_every_core_is_left_as_it_is(monkeypatch):
+    cores = physical_cpus()
+    everything = make_method()
+    assert on_quiet_processors(everything) is everything
+    monkeypatch.setattr("rnnbench.launch.probe.physical_cpus", lambda: [*cores, max(cores) + 1])
+    monkeypatch.setattr("rnnbench.launch.probe._lower_quartile", lambda cpu, windows: float(cpu != max(cores) + 1))
+    assert max(cores) + 1 in on_quiet_processors(everything).cpus
 
 
 def test_a_worker_counts_what_others_take_of_its_processors():

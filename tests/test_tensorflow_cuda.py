@@ -36,7 +36,7 @@ def cuda_job(system, workload, place, **fields):
 def test_all_around_cudnn_is_right_and_would_be_found_wrong(cudnn):
     systems = [f"cudnn-stand-in/stack/{name}" for name in ("eager", "graph")]
     assert not_verified(verdicts(rnnbench.make_plan(systems, [LANGUAGE, SPEECH], device="cpu"))) == []
-    faults = [f"cudnn-stand-in/stack/{name}" for name in ("other-gates", "other-directions")]
+    faults = [f"cudnn-stand-in/stack/{name}" for name in ("other-gates", "other-directions", "other-layout")]
     found = verdicts(rnnbench.make_plan(faults, [SPEECH], device="cpu"))
     assert {one.verdict for one in found.values()} == {"wrong"}
 
@@ -77,15 +77,10 @@ def test_everything_is_computed_where_the_job_asks(tensorflow, tmp_path, executi
     assert "ResourceApplyAdam" in second or any("_step_" in name for name in second)
 
 
-#: A training step traced and never run: the real operators, their shapes and their gradients. Only packing needs a GPU.
+#: A training step traced and never run: the real operators, their shapes and their gradients.
 TRACED = """
 import tensorflow as tf
 given, batches = load_inputs(job["inputs"])
-
-def flat(weights, biases, **rest):
-    return tf.zeros([sum(array.size for array in list(weights) + list(biases))])
-
-tf.raw_ops.CudnnRNNCanonicalToParamsV2 = flat
 program = framework.build(job, given)
 graph = program._train.get_concrete_function(program.feed(program.stage(batches[0]))).graph
 operations = graph.get_operations()
@@ -97,11 +92,12 @@ answer = [[operation.type for operation in operations], shapes]
 """
 
 
-@pytest.mark.parametrize("workload", [LANGUAGE, SPEECH])
-def test_cudnns_operator_takes_what_it_is_given_and_has_a_gradient(tensorflow, tmp_path, workload):
-    job = cuda_job("packed/graph", workload, tmp_path, phase="train")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("workload", "version"), [(LANGUAGE, ""), (SPEECH, "V3")])  # V3 takes lengths
+def test_cudnns_operator_takes_what_it_is_given_and_has_a_gradient(tensorflow, tmp_path, workload, version, precision):
+    job = cuda_job("packed/graph", workload, tmp_path, phase="train", precision=precision)
     types, _ = run_snippet(tensorflow, {**job, "granularity": "stack"}, TRACED)
-    assert types.count("CudnnRNNV3") == types.count("CudnnRNNBackpropV3") == 1
+    assert types.count("CudnnRNN" + version) == types.count("CudnnRNNBackprop" + version) == 1
     assert "Tanh" not in types  # no cell beside it
 
 

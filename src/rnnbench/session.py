@@ -26,7 +26,7 @@ from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
 from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.launch.probe import BestProbe
+from rnnbench.launch.probe import BestProbe, on_quiet_processors
 from rnnbench.launch.schedule import launches_left, run_schedule
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool
@@ -96,7 +96,7 @@ def begin_run(
         command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
         machine=describe_machine(),
-        method=method,
+        method=on_quiet_processors(method),
         data=data,
         workloads=plan.workloads,
         proved_on={name: small_version(workload).name for name, workload in plan.workloads.items()},

@@ -1,4 +1,4 @@
-"""TensorFlow's stack with cuDNN's three operators replaced by ones that compute what NVIDIA documents.
+"""TensorFlow's stack with cuDNN's two operators replaced by ones that read the flat weights in the documented layout.
 
 Without a GPU only cuDNN itself remains unverified. The layout, the biases, the lengths, the gradients and the updates
 are those of the real system.
@@ -11,7 +11,11 @@ from rnnbench_worker.systems import tensorflow as real
 from .operators import StandIn
 
 #: The fault of each broken execution.
-FAULTS = {"other-gates": {"gates": "iofg"}, "other-directions": {"backward_first": True}}
+FAULTS = {
+    "other-gates": {"gates": "iofg"},
+    "other-directions": {"backward_first": True},
+    "other-layout": {"biases_beside_matrices": True},
+}
 
 describe = real.describe
 
@@ -19,7 +23,5 @@ describe = real.describe
 def build(job, parameters):
     fault = FAULTS.get(job["execution"])
     stand_in = StandIn(**fault or {})
-    tf.raw_ops.CudnnRNNV3 = stand_in.rnn
-    tf.raw_ops.CudnnRNNCanonicalToParamsV2 = stand_in.to_params
-    tf.raw_ops.CudnnRNNParamsToCanonicalV2 = stand_in.to_canonical
+    tf.raw_ops.CudnnRNN = tf.raw_ops.CudnnRNNV3 = stand_in.rnn
     return real.build(dict(job, execution="eager") if fault else job, parameters)

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from rnnbench.domain.case import Method
 from rnnbench.files import cache_folder, write_atomically
-from rnnbench.machine import describe_processor
+from rnnbench.machine import describe_processor, physical_cpus
 
 _LOOPS = 500  # about 15 ms on a current core: longer than a scheduler lets a process run while others wait
 _WINDOWS = 12  # over all processors
@@ -33,6 +34,24 @@ def probe_seconds(cpus: Sequence[int] = ()) -> float:
     chosen: Sequence[int | None] = cpus[:: -(-len(cpus) // _MOST_PROCESSORS)] if cpus else (None,)
     windows = max(_FEWEST_WINDOWS, _WINDOWS // len(chosen))
     return max(_lower_quartile(cpu, windows) for cpu in chosen)
+
+
+_PASSES = 2  # over all processors, so that one that is slow only now and then is found too
+
+
+def quietest(cpus: Sequence[int], count: int) -> tuple[int, ...]:
+    """The `count` processors on which the fixed computation is fastest at its slowest: the least used by others."""
+    passes = [[_lower_quartile(cpu, _FEWEST_WINDOWS) for cpu in cpus] for _ in range(_PASSES)]
+    slowest = {cpu: max(seconds) for cpu, *seconds in zip(cpus, *passes, strict=True)}
+    return tuple(sorted(sorted(cpus, key=lambda cpu: slowest[cpu])[:count]))
+
+
+def on_quiet_processors(method: Method) -> Method:
+    """The method with its workers pinned to the quietest cores, where it leaves any cores to others."""
+    cores = physical_cpus()
+    if not 0 < len(method.cpus) < len(cores):
+        return method
+    return msgspec.structs.replace(method, cpus=quietest(cores, len(method.cpus)))
 
 
 def _lower_quartile(cpu: int | None, windows: int) -> float:

@@ -25,7 +25,8 @@ def add_keras_version(description):
 
 
 def parse_execution(name):
-    """An execution names what compiles a step; with `-unrolled`, layers unroll their loop over time.
+    """An execution names what compiles a step; with `-unrolled`, layers unroll their loop over time. Other endings are
+    a backend's own (`adam_of`).
 
     Keras's own choice depends on the machine, not on the job, so it is not used: it compiles TensorFlow's steps with
     XLA wherever the machine has a GPU, except around a cuDNN layer.
@@ -142,7 +143,7 @@ class KerasProgram(Program):
         self._variables = variables_of(self._model, self._workload)
         for name, variable in self._variables.items():
             variable.assign(parameters[name])
-        self._optimiser = keras.optimizers.Adam(
+        self._optimiser = self.adam_of(job["execution"])(
             LEARNING_RATE,
             beta_1=BETA_1,
             beta_2=BETA_2,
@@ -166,6 +167,10 @@ class KerasProgram(Program):
             self._model.make_train_function()
         else:
             self._model.make_predict_function()
+
+    def adam_of(self, execution):
+        """The class of the optimiser. A backend on which Keras's own is wrong has another one to offer."""
+        return keras.optimizers.Adam
 
     # --- data ---
 

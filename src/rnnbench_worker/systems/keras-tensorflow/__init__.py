@@ -1,5 +1,6 @@
 """Keras on TensorFlow."""
 
+import keras
 import tensorflow as tf
 
 from rnnbench_worker.shared.keras import KerasProgram, add_keras_version
@@ -50,10 +51,24 @@ def tf_functions_in(function, depth=4):
     return [found for one in inside if callable(one) for found in tf_functions_in(one, depth - 1)]
 
 
+class DenseAdam(keras.optimizers.Adam):
+    """Keras's Adam with the gradient of an embedding as one array, in which all uses of a row are added up.
+
+    TensorFlow gives the gradient of each use, and Keras squares those one by one (docs/findings.md).
+    """
+
+    def apply(self, grads, trainable_variables=None):
+        dense = [tf.convert_to_tensor(gradient) for gradient in grads]
+        return super(DenseAdam, self).apply(dense, trainable_variables)
+
+
 class KerasTensorFlowProgram(KerasProgram):
     def __init__(self, job, parameters):
         super(KerasTensorFlowProgram, self).__init__(job, parameters)
         self._device_string = device_string(job)
+
+    def adam_of(self, execution):
+        return DenseAdam if execution.endswith("-dense") else keras.optimizers.Adam
 
     @property
     def device(self):

@@ -6,19 +6,12 @@ zero. Its weights are a dict of lists of tensors; `from_canonical` makes it of c
 returns those.
 """
 
-import numpy as np
 import tensorflow as tf
 
-from rnnbench_worker.canonical import (
-    is_stack_parameter,
-    join_gates,
-    layer_directions,
-    split_gates,
-    step_mask,
-    weight_names,
-)
+from rnnbench_worker.canonical import is_stack_parameter, layer_directions, step_mask, weight_names
 
 from .cells import CELLS, stack_weights, unstack_weights
+from .cudnn import CudnnStack
 from .settings import product_for
 
 
@@ -88,7 +81,7 @@ class Network(object):
 def make_stack(job, loop):
     workload, granularity = job["workload"], job["granularity"]
     if granularity == "stack":
-        return CudnnStack(workload)
+        return CudnnStack(job)
     if granularity == "layer":
         return KernelStack(workload)
     return LoopStack(workload, CELLS[granularity](product_for(job["precision"])), loop)
@@ -183,61 +176,3 @@ def reverse_in_time(xs, lengths):
 
 def layer_key(layer, direction):
     return "layer{}.{}".format(layer, direction)
-
-
-class CudnnStack(object):
-    """cuDNN's LSTM, all layers in one call, only on CUDA. Its weights are one flat array in cuDNN's own layout.
-
-    There are two biases; the second starts at zero and is learnt as well.
-    """
-
-    def __init__(self, workload):
-        self._workload = workload
-        self._shape = {
-            "num_layers": workload["layers"],
-            "num_units": workload["hidden"],
-            "input_size": workload["input_width"],
-        }
-        self._kind = {
-            "rnn_mode": "lstm",
-            "input_mode": "linear_input",
-            "direction": "bidirectional" if len(workload["directions"]) == 2 else "unidirectional",
-        }
-
-    def __call__(self, weights, xs, lengths):
-        workload = self._workload
-        layers = workload["layers"] * len(workload["directions"])
-        zeros = tf.zeros([layers, xs.shape[1], workload["hidden"]])
-        if lengths is None:
-            lengths = tf.fill([xs.shape[1]], xs.shape[0])
-        return tf.raw_ops.CudnnRNNV3(
-            input=xs, input_h=zeros, input_c=zeros, params=weights["stack"][0], sequence_lengths=lengths,
-            is_training=True, time_major=True, **self._kind
-        ).output  # fmt: skip
-
-    def from_canonical(self, parameters):
-        """By cuDNN's own canonical form: eight matrices [H,in] and eight biases for each layer and direction, in the
-        order i, f, g, o."""
-        weights, biases = [], []
-        for layer, direction in layer_directions(self._workload):
-            w, u, b = [parameters[name] for name in weight_names(layer, direction)]
-            weights += [gate.T for gate in split_gates(w) + split_gates(u)]
-            biases += split_gates(b) + split_gates(np.zeros_like(b))
-        flat = tf.raw_ops.CudnnRNNCanonicalToParamsV2(weights=weights, biases=biases, **self._shape, **self._kind)
-        return {"stack": [flat.numpy()]}
-
-    def to_canonical(self, weights, join):
-        count = 8 * len(layer_directions(self._workload))
-        matrices_and_biases = tf.raw_ops.CudnnRNNParamsToCanonicalV2(
-            params=weights["stack"][0], num_params_weights=count, num_params_biases=count, **self._shape, **self._kind
-        )
-        parameters = {}
-        for index, (layer, direction) in enumerate(layer_directions(self._workload)):
-            part = slice(8 * index, 8 * index + 8)
-            matrices = [matrix.numpy().T for matrix in matrices_and_biases.weights[part]]
-            vectors = [vector.numpy() for vector in matrices_and_biases.biases[part]]
-            b = join(join_gates(vectors[:4]), join_gates(vectors[4:]))
-            parameters.update(
-                zip(weight_names(layer, direction), (join_gates(matrices[:4]), join_gates(matrices[4:]), b))
-            )
-        return parameters
