@@ -73,7 +73,7 @@ def run_snippet(environment, job, snippet):
         [environment.python, "-c", f"{PRELUDE}\n{snippet}\nprint(json.dumps(answer))"],
         input=msgspec.json.encode(job),
         capture_output=True,
-        env={**child_variables(), "PYTHONPATH": place},
+        env={**child_variables(external=environment.external), "PYTHONPATH": place},
         cwd=place,
         check=False,
     )

@@ -12,6 +12,7 @@ from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
 from rnnbench.machine import find_gpus
 from rnnbench.verify.compare import TOLERANCES
+from systems_helpers import SPEECH, job_for, run_snippet
 
 pytestmark = pytest.mark.skipif(not find_gpus(), reason="no CUDA device")
 
@@ -24,18 +25,23 @@ ROWS = {
     "equinox": ["equinox/cell/jit-scan"],
     "keras-torch": ["keras-torch/layer/eager"],
     "keras-jax": ["keras-jax/layer/jit"],
-    # Not Keras on TensorFlow: its Adam is wrong on these words, with or without a GPU (docs/findings.md).
     "tensorflow": ["tensorflow/packed/graph", "tensorflow/packed/xla-while", "tensorflow/stack/graph"],
+    # Not layer/graph: its Adam is wrong on these words, with or without a GPU (docs/findings.md).
+    "keras-tensorflow": ["keras-tensorflow/layer/graph-dense"],
 }
+
+
+def resolve_or_skip(framework):
+    """The environment of a framework that this machine has for CUDA; nothing is created for it."""
+    try:
+        return resolve(parse_spec(framework, "cuda"), create_missing=False)
+    except UserError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(params=ROWS)
 def rows(request):
-    """The rows of a framework that this machine has for CUDA; nothing is created for it."""
-    try:
-        resolve(parse_spec(request.param, "cuda"), create_missing=False)
-    except UserError as error:
-        pytest.skip(str(error))
+    resolve_or_skip(request.param)
     return ROWS[request.param]
 
 
@@ -58,6 +64,43 @@ def test_fp32_is_fp32_and_would_be_found_wrong_with_tf32_on(rows):
     for system in rows:
         assert fp32[system] < TOLERANCES["fp32"] / 10
         assert tf32[system] > TOLERANCES["fp32"], f"{system}: TF32 left an error of only {tf32[system]:.1e}"
+
+
+#: The real operators of cuDNN, as TensorFlow has them: the flat weights have the size that cuDNN asks for, and come back.
+FLAT_WEIGHTS = """
+import numpy as np
+import tensorflow as tf
+given, batches = load_inputs(job["inputs"])
+framework.describe(job)
+program = framework.build(job, given)
+workload = job["workload"]
+with tf.device("/GPU:0"):
+    size = tf.raw_ops.CudnnRNNParamsSize(
+        num_layers=workload["layers"], num_units=workload["hidden"], input_size=workload["input_width"],
+        T=tf.float32, S=tf.int32, rnn_mode="lstm", input_mode="linear_input",
+        direction="bidirectional" if len(workload["directions"]) == 2 else "unidirectional",
+    )
+found = program.parameters()
+same = all(found[name].tobytes() == given[name].tobytes() for name in given)
+answer = [int(size[0]) == program._network.from_canonical(given)["stack"]["stack"][0].size, same]
+"""
+
+
+@pytest.mark.parametrize("workload", [LANGUAGE, SPEECH])
+def test_cudnns_flat_weights_have_its_own_size_and_come_back(workload, tmp_path):
+    environment = resolve_or_skip("tensorflow")
+    job = {**job_for("tensorflow/packed/graph", workload, tmp_path, phase="train"), "device": "cuda"}
+    assert run_snippet(environment, {**job, "granularity": "stack"}, FLAT_WEIGHTS) == [True, True]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_tensorflows_cudnn_rows_are_right_in_both_directions_with_lengths_of_their_own(precision):
+    resolve_or_skip("tensorflow")
+    options = {"device": "cuda", "precisions": [precision]}
+    plan = rnnbench.make_plan(["tensorflow/stack/*"], ["bi-ctc-long", "ptb-lm", "ce-short"], **options)
+    session = rnnbench.verify_plan(plan, use_cache=False)
+    assert len(session.verifications) == 12
+    assert [(one.case.key, one.reason) for one in session.verifications if one.verdict != "verified"] == []
 
 
 def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):

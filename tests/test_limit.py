@@ -153,6 +153,9 @@ def test_one_launch_for_each_environment_device_and_precision():
     known, failed = make_limit(needed[0]), make_limit(needed[1], outcome="failed", products=(), copies=())
     assert limits_needed(cases, [known, failed]) == needed[2:]
     assert limits_needed(cases, [known, failed], retry_failed=True) == needed[1:]
+    without_rates = make_limit(needed[0], products=(), copies=())
+    others = [case for case in needed if case.environment != needed[0].environment]
+    assert limits_needed(cases, [without_rates]) == others  # it was asked once, and has nothing to offer
 
 
 # --- in the rows -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from rnnbench.launch.busy import describe_load
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
-from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
+from rnnbench.launch.launcher import has_no_rates, launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.probe import BestProbe, on_quiet_processors
@@ -234,7 +234,10 @@ class Session:
         """Measure the machine's limit once per environment, device and precision. A failure is stored too."""
         needed = limits_needed(self.run.cases, self._records, self._retry_failed)
         self._listener.measuring_limits(len(needed))
+        silent: set[str] = set()
         for case in needed:
+            if case.environment in silent:
+                continue
             try:
                 limit = launch_limit(self._resolve(case), self.run.method)
             except OSError as error:
@@ -249,6 +252,8 @@ class Session:
                 )
             append(self._folder, limit)
             self._listener.limit_measured(limit)
+            if has_no_rates(limit):
+                silent.add(case.environment)
 
     def launch(self) -> None:
         """Time every case, in rounds over all cases."""

@@ -156,8 +156,11 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
 def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed: bool = False) -> list[Case]:
     """One case for each environment, device and precision whose limit is not known yet.
 
-    On CUDA the limit is measured in all precisions, whichever the cases have.
+    On CUDA the limit is measured in all precisions, whichever the cases have. A framework without code that measures
+    it is asked once, not for every precision.
     """
+    records = list(records)
+    silent = {record.environment for record in records if isinstance(record, Limit) and has_no_rates(record)}
     known = {
         record.key for record in records if isinstance(record, Limit) and not (retry_failed and record.outcome != "ok")
     }
@@ -166,9 +169,13 @@ def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed
         # A GPU's limits differ so much between precisions that a reader of one wants to know the others.
         for precision in PRECISIONS if case.device == "cuda" else (case.precision,):
             key = (case.environment, case.device, precision)
-            if key not in known:
+            if key not in known and case.environment not in silent:
                 needed.setdefault(key, msgspec.structs.replace(case, precision=precision))
     return list(needed.values())
+
+
+def has_no_rates(limit: Limit) -> bool:
+    return limit.outcome == "ok" and not limit.products
 
 
 def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
@@ -198,7 +205,7 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
             )
         elif isinstance(event, Rates) and outcome == "ok":
             limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
-    if outcome == "ok" and not limit.products:
+    if has_no_rates(limit):
         limit = msgspec.structs.replace(limit, reason=f"{resolved.manifest.title} has no code that measures the limit")
     return limit
 
