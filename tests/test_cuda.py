@@ -66,7 +66,7 @@ def test_fp32_is_fp32_and_would_be_found_wrong_with_tf32_on(rows):
         assert tf32[system] > TOLERANCES["fp32"], f"{system}: TF32 left an error of only {tf32[system]:.1e}"
 
 
-#: The real operators of cuDNN, as TensorFlow has them: the flat weights have the size that cuDNN asks for, and come back.
+#: cuDNN's real operators, as TensorFlow has them: the flat weights have the size that cuDNN asks for, and come back.
 FLAT_WEIGHTS = """
 import numpy as np
 import tensorflow as tf
@@ -95,12 +95,15 @@ def test_cudnns_flat_weights_have_its_own_size_and_come_back(workload, tmp_path)
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
 def test_tensorflows_cudnn_rows_are_right_in_both_directions_with_lengths_of_their_own(precision):
+    """But for training in bf16 (docs/findings.md): when this fails, TensorFlow has mended it. Rewrite the finding."""
     resolve_or_skip("tensorflow")
     options = {"device": "cuda", "precisions": [precision]}
     plan = rnnbench.make_plan(["tensorflow/stack/*"], ["bi-ctc-long", "ptb-lm", "ce-short"], **options)
     session = rnnbench.verify_plan(plan, use_cache=False)
     assert len(session.verifications) == 12
-    assert [(one.case.key, one.reason) for one in session.verifications if one.verdict != "verified"] == []
+    for one in session.verifications:
+        is_wrong = precision == "bf16" and one.case.phase == "train"
+        assert one.verdict == ("wrong" if is_wrong else "verified"), f"{one.case.key}: {one.reason}"
 
 
 def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):

@@ -93,11 +93,11 @@ answer = [[operation.type for operation in operations], shapes]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize(("workload", "version"), [(LANGUAGE, ""), (SPEECH, "V3")])  # V3 takes lengths
-def test_cudnns_operator_takes_what_it_is_given_and_has_a_gradient(tensorflow, tmp_path, workload, version, precision):
+@pytest.mark.parametrize("workload", [LANGUAGE, SPEECH])
+def test_cudnns_operator_takes_what_it_is_given_and_has_a_gradient(tensorflow, tmp_path, workload, precision):
     job = cuda_job("packed/graph", workload, tmp_path, phase="train", precision=precision)
     types, _ = run_snippet(tensorflow, {**job, "granularity": "stack"}, TRACED)
-    assert types.count("CudnnRNN" + version) == types.count("CudnnRNNBackprop" + version) == 1
+    assert types.count("CudnnRNNV3") == types.count("CudnnRNNBackpropV3") == 1
     assert "Tanh" not in types  # no cell beside it
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow's stack with cuDNN's two operators replaced by ones that read the flat weights in the documented layout.
+"""TensorFlow's stack with cuDNN's operator replaced by one that reads the flat weights in the documented layout.
 
 Without a GPU only cuDNN itself remains unverified. The layout, the biases, the lengths, the gradients and the updates
 are those of the real system.
@@ -23,5 +23,5 @@ describe = real.describe
 def build(job, parameters):
     fault = FAULTS.get(job["execution"])
     stand_in = StandIn(**fault or {})
-    tf.raw_ops.CudnnRNN = tf.raw_ops.CudnnRNNV3 = stand_in.rnn
+    tf.raw_ops.CudnnRNNV3 = stand_in.rnn
     return real.build(dict(job, execution="eager") if fault else job, parameters)

@@ -17,13 +17,11 @@ class StandIn:
         self._backward_first = backward_first
         self._biases_beside_matrices = biases_beside_matrices
 
-    def rnn(self, input, input_h, input_c, params, sequence_lengths=None, time_major=True, is_training=True, **kind):
+    def rnn(self, input, input_h, input_c, params, sequence_lengths, time_major, is_training, **kind):
         assert (kind["rnn_mode"], kind["input_mode"], time_major) == ("lstm", "linear_input", True)
         assert {one.dtype for one in (input, input_h, input_c, params)} == {input.dtype}
         directions = {"unidirectional": 1, "bidirectional": 2}[kind["direction"]]
         layers, units = input_h.shape[0] // directions, input_h.shape[2]
-        if sequence_lengths is None:
-            sequence_lengths = tf.fill([input.shape[1]], input.shape[0])
         pseudo_layers = self._read(params, layers, units, input.shape[2], directions)
         xs = input
         for layer in range(layers):

@@ -35,11 +35,9 @@ class CudnnStack(object):
             "params": tf.cast(weights["stack"][0], self._precision),
         }
         given.update(self._options)
-        # The operator without lengths is the one that Keras calls, too, where sequences are full.
-        if lengths is None:
-            output = tf.raw_ops.CudnnRNN(**given).output
-        else:
-            output = tf.raw_ops.CudnnRNNV3(sequence_lengths=lengths, time_major=True, **given).output
+        if lengths is None:  # the operator without lengths fails with cuDNN 9
+            lengths = tf.fill([xs.shape[1]], xs.shape[0])
+        output = tf.raw_ops.CudnnRNNV3(sequence_lengths=lengths, time_major=True, **given).output
         return tf.cast(output, tf.float32)
 
     def from_canonical(self, parameters):
