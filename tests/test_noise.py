@@ -5,17 +5,20 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import rnnbench
 from made_up import make_case, make_launch
+from rnnbench.domain.case import Method
 from rnnbench.domain.result import Launch, is_noisy, was_crowded, was_slow
 from rnnbench.launch.busy import describe_load
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest
 from rnnbench.machine import allowed_cpus, physical_cpus
 from rnnbench.method import make_method, pick_threads
+from rnnbench.session import resume
 from rnnbench_worker.usage import Usage, busy_seconds
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
@@ -112,14 +115,14 @@ def test_what_is_remembered_may_be_damaged_or_impossible_to_write(tmp_path):
 
 
 def test_machines_and_numbers_of_processors_are_kept_apart(private_folders, monkeypatch):
-    for cpus in ((0,), (0, 1)):
-        best = BestProbe.of_machine(cpus)
+    for cpus, quiet_cpus in (((0,), 0), ((0, 1), 0), ((0, 1), 1)):
+        best = BestProbe.of_machine(Method(cpus=cpus, quiet_cpus=quiet_cpus))
         best.add(1.0)
         best.keep()
     monkeypatch.setattr("rnnbench.launch.probe.describe_processor", lambda: "another")
     best.add(2.0)
-    BestProbe.of_machine((0,)).keep()  # nothing was measured: nothing is kept
-    assert len(list((private_folders / "cache/rnnbench/probes").iterdir())) == 2
+    BestProbe.of_machine(Method(cpus=(0,))).keep()  # nothing was measured: nothing is kept
+    assert len(list((private_folders / "cache/rnnbench/probes").iterdir())) == 3
 
 
 def test_the_probe_sees_a_load_on_any_of_the_workers_processors_and_leaves_the_thread_where_it_was():
@@ -140,10 +143,13 @@ def test_workers_that_leave_processors_to_others_take_the_quietest():
 def test_a_method_that_takes_every_core_is_left_as_it_is(monkeypatch):
     cores = physical_cpus()
     everything = make_method()
-    assert on_quiet_processors(everything) is everything
+    assert on_quiet_processors(everything, "cpu") is on_quiet_processors(everything, "cuda") is everything
     monkeypatch.setattr("rnnbench.launch.probe.physical_cpus", lambda: [*cores, max(cores) + 1])
     monkeypatch.setattr("rnnbench.launch.probe._lower_quartile", lambda cpu, windows: float(cpu != max(cores) + 1))
-    assert max(cores) + 1 in on_quiet_processors(everything).cpus
+    assert max(cores) + 1 in on_quiet_processors(everything, "cpu").cpus
+    # To feed a GPU all cores may be used; where it is timed is chosen at each launch.
+    chosen = on_quiet_processors(everything, "cuda")
+    assert (chosen.cpus, chosen.quiet_cpus) == ((*cores, max(cores) + 1), len(cores))
 
 
 def test_a_worker_counts_what_others_take_of_its_processors():
@@ -214,6 +220,18 @@ def test_a_launch_beside_a_steady_load_is_noisy(sabotage):
         launch = run_honest("run")
     assert was_crowded(launch, 0.1), launch
     assert launch.noisy
+
+
+def test_noisy_launches_are_repeated_when_their_run_is_resumed(sabotage, monkeypatch):
+    with monkeypatch.context() as busy:
+        busy.setattr("rnnbench.launch.launcher.is_noisy", lambda launch, threshold: True)
+        assert run_honest("run").noisy
+    monkeypatch.setattr("rnnbench.launch.launcher.is_noisy", lambda launch, threshold: False)
+    contents = resume(Path("run"), Listener(), trust=True)  # quick effort repeats nothing by itself
+    assert [(record.attempt, record.noisy) for record in contents.records if isinstance(record, Launch)] == [(0, True)]
+    contents = resume(Path("run"), Listener(), repeats=2, trust=True)
+    attempts = [(record.attempt, record.noisy) for record in contents.records if isinstance(record, Launch)]
+    assert attempts == [(0, True), (1, False)]
 
 
 def test_a_launch_on_a_quiet_machine_is_not(sabotage):

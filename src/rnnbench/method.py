@@ -15,6 +15,7 @@ def make_method(
     protocol: str = "adaptive",
     timing: str = "throughput",
     launches: int = 0,
+    repeats: int | None = None,
     limit_seconds: float = 600.0,
     memory_gb: float = 0.0,
     threads: int = 0,
@@ -23,7 +24,7 @@ def make_method(
     ahead: int = 1,
     **others: Any,
 ) -> Method:
-    """A Method from checked options. 0 means the value of the effort or of the machine. `others` are more fields."""
+    """A Method from checked options. 0, or None, means the value of the effort or of the machine. `others` are more fields."""
     for value, allowed, what in (
         (effort, get_args(Effort), "effort"),
         (protocol, get_args(Protocol), "protocol"),
@@ -33,6 +34,7 @@ def make_method(
             raise UserError(f"'{value}' is not a valid {what}", f"allowed: {', '.join(allowed)}")
     for number, least, what in (
         (launches, 0, "launches"),
+        (repeats or 0, 0, "the number of repeats"),
         (limit_seconds, 1, "the time limit"),
         (memory_gb, 0, "the memory limit"),
         (threads, 0, "threads"),
@@ -53,6 +55,7 @@ def make_method(
         protocol=protocol,
         timing=timing,
         launches=launches or base.launches,
+        repeats=base.repeats if repeats is None else repeats,
         limit_seconds=float(limit_seconds),
         memory_bytes=int(memory_gb * 1e9) or int(0.9 * total_memory()),
         threads=count,

@@ -15,6 +15,7 @@ from rnnbench.domain.case import Case, Method
 from rnnbench.domain.profile import Profile, ProfileRecord, Retrace
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.domain.run import Run
+from rnnbench.domain.system import Device
 from rnnbench.environments.environment import arithmetic_variables
 from rnnbench.environments.holding import held
 from rnnbench.errors import UserError, describe_os_error
@@ -91,12 +92,13 @@ def begin_run(
                 "see its graph with `rnnbench graph`, or verify it with `rnnbench verify -w elman-step`",
             )
     prepared = prepare(plan, listener)
+    device: Device = "cuda" if all(case.device == "cuda" for case in prepared.cases) else "cpu"
     new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
         machine=describe_machine(),
-        method=on_quiet_processors(method),
+        method=on_quiet_processors(method, device),
         data=data,
         workloads=plan.workloads,
         proved_on={name: small_version(workload).name for name, workload in plan.workloads.items()},
@@ -119,16 +121,18 @@ def resume(
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     ahead: int | None = None,
+    repeats: int | None = None,
     trust: bool = False,
 ) -> Contents:
     """Do what the folder's run still lacks: everything for a new run, the rest for one that was interrupted.
 
     Without `trust`, only interpreters that are known here are started: a run folder may come from elsewhere.
-    The time limit and the number of concurrent workers may be changed, because neither changes what is measured.
+    The time limit, the number of concurrent workers and how often a noisy launch is repeated may be changed, because
+    none of them changes what is measured.
     """
     sweep()
     with sole_use(folder):
-        session = Session(folder, listener, retry_failed, limit_seconds, ahead)
+        session = Session(folder, listener, retry_failed, limit_seconds, ahead, repeats)
         for line in session.damaged:
             listener.note(f"launches.jsonl, {line}: skipped")
         require_frameworks(session.run)
@@ -184,11 +188,15 @@ class Session:
         retry_failed: bool = False,
         limit_seconds: float | None = None,
         ahead: int | None = None,
+        repeats: int | None = None,
     ) -> None:
         contents = read_folder(folder)
         stored = contents.run.method
         method = msgspec.structs.replace(
-            stored, limit_seconds=limit_seconds or stored.limit_seconds, ahead=ahead or stored.ahead
+            stored,
+            limit_seconds=limit_seconds or stored.limit_seconds,
+            ahead=ahead or stored.ahead,
+            repeats=stored.repeats if repeats is None else repeats,
         )
         self.run = msgspec.structs.replace(contents.run, method=method)
         self.damaged = contents.damaged
@@ -260,7 +268,7 @@ class Session:
         run = self.run
         earlier, left = self._earlier_launches(), self._launches_left()
         self._listener.timing(len(left))
-        best = BestProbe.of_machine(run.method.cpus)
+        best = BestProbe.of_machine(run.method)
         machine = ExclusiveMachine(run.method.ahead, run.method.cpus, best)
 
         logs: dict[str, str] = {}  # what a worker printed, by the name of its file, until its launch is stored

@@ -117,8 +117,11 @@ def warm_up(runner, method, budget, earlier=(), again=False):
 FIXED = {"2018": (100, 20, 20), "2019": (10, 10, 5)}
 
 
-def sample(runner, method, per_batch):
-    """The measurement: a list of (batches, seconds), one for each block."""
+def sample(runner, method, per_batch, quiet=None):
+    """The measurement: a list of (batches, seconds), one for each block.
+
+    `quiet` decides which blocks count, where the host is shared (`quiet.py`).
+    """
     latency = method["timing"] == "latency"
     if method["protocol"] in FIXED:
         _, blocks, size = FIXED[method["protocol"]]
@@ -128,7 +131,10 @@ def sample(runner, method, per_batch):
     size = 1 if latency else block_size(per_batch)
     samples, spread = [], Spread()
     while len(samples) < (MAX_LATENCY_SAMPLES if latency else MAX_SAMPLES):
-        took = runner.block(size)
+        enough = len(samples) >= MIN_SAMPLES
+        took = quiet.block(runner, size, enough) if quiet else runner.block(size)
+        if took is None:
+            break
         samples.append((size, took))
         spread.add(took)
         if len(samples) >= MIN_SAMPLES:

@@ -8,6 +8,7 @@ from .gpu_state import gpu_state
 from .loading import STARTED, build_program
 from .memory import peak_host_bytes
 from .protocol import wait_for_turn
+from .quiet import QuietProcessors
 from .usage import Usage
 
 
@@ -38,9 +39,12 @@ def take_samples(job, runner, channel, warm):
         before = gpu_state() if cuda else None
         runner.by_device = 0.0
         usage = Usage()
+        quiet = QuietProcessors(**job["quiet"]) if job["quiet"] else None
         channel.send("sampling")
         usage.start()
-        samples = sample(runner, job["method"], warm.per_batch)
+        if quiet:
+            quiet.settle()
+        samples = sample(runner, job["method"], warm.per_batch, quiet)
         used = usage.fields()
         falling = adaptive and still_falling(samples)
         if not falling:
@@ -52,5 +56,5 @@ def take_samples(job, runner, channel, warm):
         device_seconds=runner.by_device,
         gpu_before=before,
         gpu_after=gpu_state() if cuda else None,
-        **used,
+        **dict(used, **(quiet.fields() if quiet else {})),
     )

@@ -61,7 +61,7 @@ class Differences:
         a, b = self._a, self._b
         machine = _changes(a.machine, b.machine, ("system", "kernel"))
         drivers = [", ".join(sorted({gpu.driver for gpu in run.machine.gpus})) for run in (a, b)]
-        method = _changes(a.method, b.method, ("effort", "launches", "seed", "cpus"))
+        method = _changes(a.method, b.method, ("effort", "launches", "seed", "cpus", "quiet_cpus"))
         tools = [f"{run.tool.version} {run.tool.revision}".strip() for run in (a, b)]
         return [
             *machine,

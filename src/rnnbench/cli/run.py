@@ -39,6 +39,14 @@ def run(
         str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch (at most 10,000).")
     ] = "throughput",
     launches: Annotated[int, typer.Option(metavar="N", help="Launches per case. 0: as the effort says.")] = 0,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How often a launch is repeated if the machine was busy. Default: as the effort says; with --resume, "
+            "busy launches of the run are repeated so often.",
+        ),
+    ] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Time limit per launch, compiling included. Default: 600.")
     ] = None,
@@ -85,6 +93,7 @@ def run(
       rnnbench run 'jax/*' 'pytorch/*' -w ptb-lm --device cuda --ahead 8
       rnnbench run --resume runs/2026-11-15-101500
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
+      rnnbench run --resume runs/2026-11-15-101500 --repeats 2
     """
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
@@ -104,6 +113,8 @@ def run(
             at_least(limit, 1, "--limit")
         if ahead is not None:
             at_least(ahead, 1, "--ahead")
+        if repeats is not None:
+            at_least(repeats, 0, "--repeats")
 
         def resume_it(trusted: bool) -> None:
             with Progress() as progress, _report_interruption(resume):
@@ -114,6 +125,7 @@ def run(
                     retry_failed=retry_failed,
                     limit_seconds=limit,
                     ahead=ahead,
+                    repeats=repeats,
                     trust=trusted,
                 )
 
@@ -134,6 +146,7 @@ def run(
         protocol=protocol,
         timing=timing,
         launches=launches,
+        repeats=repeats,
         limit_seconds=600.0 if limit is None else limit,
         memory_gb=memory,
         threads=threads,

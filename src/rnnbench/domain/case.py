@@ -56,6 +56,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     precision_target: Quantity = 0.02  # adaptive: stop when the 95 % interval is within ± this share of the mean
     threads: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
     cpus: tuple[Count, ...] = ()  # the processors that every worker is pinned to; empty: not pinned
+    #: Rows on a GPU: of these processors, how many a worker is timed on, those that are quiet; 0: it stays on all.
+    quiet_cpus: Count = 0
     limit_seconds: TimedSeconds = 600.0  # per launch, including import and compilation
     memory_bytes: Count = 0  # limit of a worker's data segment; 0: none
     repeats: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 2  # how often a noisy launch may be repeated

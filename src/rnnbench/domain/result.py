@@ -110,6 +110,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     cpu_s: Seconds | None = None  # processor seconds of the worker
     involuntary_switches: Count | None = None  # how often a thread of it had to give up its processor
     others_cpu_s: Seconds | None = None  # processor seconds of others, on the worker's processors
+    #: Whether enough blocks were timed on processors at full speed; None: not watched. What was set aside otherwise:
+    quiet: bool | None = None
+    set_aside_blocks: Count = 0
+    set_aside_s: Seconds = 0.0  # with the seconds of the fixed computation between the blocks
     noisy: bool = False
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing
@@ -192,6 +196,7 @@ def is_noisy(launch: Launch, threshold: float) -> bool:
     return (
         speed_changed(launch.probe_before_s, launch.probe_after_s, threshold)
         or clocks_changed(launch, threshold)
+        or launch.quiet is False
         or was_slow(launch, threshold)
         or was_crowded(launch, threshold)
     )

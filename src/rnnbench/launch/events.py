@@ -49,6 +49,12 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     cpu_s: Seconds | None = None
     involuntary_switches: Annotated[int, msgspec.Meta(ge=0)] | None = None
     others_cpu_s: Seconds | None = None
+    quiet: bool | None = None  # the following only of a worker that is timed on quiet processors
+    set_aside_blocks: Count = 0
+    set_aside_s: Seconds = 0.0
+    probe_before_s: Seconds | None = None
+    probe_after_s: Seconds | None = None
+    probe_best_s: Seconds | None = None
 
 
 class Memory(msgspec.Struct, tag_field="event", tag="memory"):

@@ -42,8 +42,9 @@ class ExclusiveMachine:
         self._holder: Turn | None = None  # the worker that is timed, or one that is being started
         self._running: dict[Turn, Suspendable] = {}
 
-    def next(self) -> "Turn":
-        return Turn(self)
+    def next(self, probes: bool = True) -> "Turn":
+        """The next worker's turn. `probes`: the driver times the fixed computation before and after it."""
+        return Turn(self, probes)
 
     def take(self, turn: "Turn") -> None:
         """Wait until nobody has the machine, then have it. Only then may a worker start or be timed."""
@@ -126,7 +127,7 @@ class Clock:
 class Turn:
     """One worker's use of the machine: entered before its process is started, left after the process has ended."""
 
-    def __init__(self, machine: ExclusiveMachine) -> None:
+    def __init__(self, machine: ExclusiveMachine, probes: bool = True) -> None:
         self.probe_before_s: float | None = None  # None until this worker has the machine
         self.probe_after_s: float | None = None
         self.probe_best_s: float | None = None  # the best that was known when it ended
@@ -135,6 +136,7 @@ class Turn:
         self.clock = Clock()
         self._grant_descriptor: int | None = None  # the writing end of that pipe
         self._machine = machine
+        self._probes = probes
         self._is_timed = False
 
     def __enter__(self) -> "Turn":
@@ -179,7 +181,7 @@ class Turn:
         if self._grant_descriptor is not None:
             os.close(self._grant_descriptor)
         try:
-            if self._is_timed and kind is None:
+            if self._is_timed and self._probes and kind is None:
                 self.probe_after_s = self._machine.probe()
                 self.probe_best_s = self._machine.best.seconds
         finally:
@@ -191,7 +193,8 @@ class Turn:
 
     def _begin_timing(self) -> None:
         self._is_timed = True
-        self.probe_before_s = self._machine.probe()
+        if self._probes:
+            self.probe_before_s = self._machine.probe()
 
     def _close_descriptor(self) -> None:
         if self.descriptor is not None:

@@ -51,8 +51,12 @@ def make_job(
     arrays: str = "",
     variants: Sequence[dict[str, object]] = (),
     check: dict[str, object] | None = None,
+    best_probe_s: float | None = None,
 ) -> dict[str, object]:
-    """`check`: what the timed program delivers of its results at full size; None: nothing."""
+    """`check`: what the timed program delivers of its results at full size; None: nothing.
+
+    `best_probe_s`: the best time of the fixed computation that is known, for a worker that is timed where it is quiet.
+    """
     case, system, manifest = resolved.case, resolved.system, resolved.manifest
     return {
         "mode": mode,
@@ -68,6 +72,14 @@ def make_job(
         "precision": case.precision,
         "threads": method.threads,
         "cpus": method.cpus,
+        "quiet": {
+            "count": method.quiet_cpus,
+            "threshold": method.noise_threshold,
+            "best_s": best_probe_s,
+            "sample_seconds": method.sample_seconds,
+        }
+        if is_watched(case, method)
+        else None,
         "memory_bytes": method.memory_bytes,
         "flush_denormals": method.flush_denormals,
         "method": {
@@ -85,6 +97,11 @@ def make_job(
         "profile_folder": arrays if mode == "profile" else "",
         "variants": variants,
     }
+
+
+def is_watched(case: Case, method: Method) -> bool:
+    """Whether a worker is timed only on processors that are quiet: then it probes them itself."""
+    return bool(method.quiet_cpus) and case.device == "cuda" and method.protocol == "adaptive"
 
 
 def workload_fields(workload: Workload) -> dict[str, object]:

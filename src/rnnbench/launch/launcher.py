@@ -17,7 +17,7 @@ from rnnbench.domain.workload import parameter_count
 from rnnbench.launch.arrays import DamagedArrays
 from rnnbench.launch.events import STAGES, Arrays, Built, Event, First, Hello, Memory, Rates, Samples, Unseen, Warm
 from rnnbench.launch.exclusive import ExclusiveMachine
-from rnnbench.launch.job import ResolvedCase, make_job
+from rnnbench.launch.job import ResolvedCase, is_watched, make_job
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.plausible import implausible
 from rnnbench.launch.worker import WorkerResult, run_worker
@@ -51,14 +51,16 @@ def launch_case(
     """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
-    turn = machine.next()
+    watched = is_watched(case, method)
+    turn = machine.next(probes=not watched)
 
     def on_event(event: Event) -> None:
         listener.stage(case, STAGES[type(event)])
 
     with scratch_folder("arrays") as folder:
         request = check.request if check else None
-        job = make_job("measure", resolved, method, str(inputs), arrays=folder, check=request)
+        best = machine.best.seconds if watched else None
+        job = make_job("measure", resolved, method, str(inputs), arrays=folder, check=request, best_probe_s=best)
         result = run_worker(
             resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn
         )
@@ -82,6 +84,8 @@ def launch_case(
             log_tail="" if outcome == "ok" else result.log.tail(),
         )
         launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
+        if launch.quiet is not None and launch.probe_best_s:
+            machine.best.add(launch.probe_best_s)
         if check is not None and outcome == "ok":
             listener.stage(case, "comparing")
             with machine.untimed():  # it takes all processors
@@ -146,6 +150,10 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
             fields |= {"gpu_before": event.gpu_before, "gpu_after": event.gpu_after}
             fields |= {"usage_s": event.usage_s, "cpu_s": event.cpu_s, "others_cpu_s": event.others_cpu_s}
             fields |= {"involuntary_switches": event.involuntary_switches}
+            if event.quiet is not None:
+                fields |= {"quiet": event.quiet, "set_aside_blocks": event.set_aside_blocks}
+                fields |= {"set_aside_s": event.set_aside_s, "probe_best_s": event.probe_best_s}
+                fields |= {"probe_before_s": event.probe_before_s, "probe_after_s": event.probe_after_s}
         elif isinstance(event, Unseen):
             fields |= {"check_s": event.check_s}
         elif isinstance(event, Memory):

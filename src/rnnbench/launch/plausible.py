@@ -33,7 +33,7 @@ def _clock_disagrees(samples: Samples, events: Sequence[Event], arrivals: Sequen
     ended = [at for event, at in zip(events, arrivals, strict=True) if isinstance(event, Samples)]
     if not begun or not ended:
         return ""
-    passed, reported = ended[0] - begun[-1], sum(sample.seconds for sample in samples.samples)
+    passed, reported = ended[0] - begun[-1], sum(sample.seconds for sample in samples.samples) + samples.set_aside_s
     allowed = CLOCK_SHARE * passed + CLOCK_SECONDS + CLOCK_PER_SAMPLE * len(samples.samples)
     if abs(passed - reported) <= allowed:
         return ""

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from rnnbench.domain.case import Method
+from rnnbench.domain.system import Device
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.machine import describe_processor, physical_cpus
 
@@ -46,11 +47,17 @@ def quietest(cpus: Sequence[int], count: int) -> tuple[int, ...]:
     return tuple(sorted(sorted(cpus, key=lambda cpu: slowest[cpu])[:count]))
 
 
-def on_quiet_processors(method: Method) -> Method:
-    """The method with its workers pinned to the quietest cores, where it leaves any cores to others."""
+def on_quiet_processors(method: Method, device: Device) -> Method:
+    """The method with its workers on the quietest cores, where it leaves any cores to others.
+
+    A worker that computes on the processors stays on those that are quietest now. One that feeds a GPU may use all
+    cores, to compile, and is then timed on as many as it has threads: on those that are quiet at that moment.
+    """
     cores = physical_cpus()
     if not 0 < len(method.cpus) < len(cores):
         return method
+    if device == "cuda":
+        return msgspec.structs.replace(method, cpus=tuple(cores), quiet_cpus=len(method.cpus))
     return msgspec.structs.replace(method, cpus=quietest(cores, len(method.cpus)))
 
 
@@ -87,6 +94,7 @@ def _pinned(cpu: int | None) -> Iterator[None]:
 
 _RUNS_KEPT = 20
 _KEPT_FORMAT = "15 ms"  # names the computation: times of another one cannot be compared
+_PULSE_FORMAT = "1 ms"  # that of the worker itself, where it is timed on quiet processors
 
 
 class BestProbe:
@@ -98,9 +106,10 @@ class BestProbe:
         self._of_run: float | None = None
 
     @classmethod
-    def of_machine(cls, cpus: Sequence[int]) -> "BestProbe":
+    def of_machine(cls, method: Method) -> "BestProbe":
         """That of the runs on this kind of processor, with as many of them."""
-        name = f"{_KEPT_FORMAT}|{describe_processor()}|{len(cpus)}"
+        kept, count = (_PULSE_FORMAT, method.quiet_cpus) if method.quiet_cpus else (_KEPT_FORMAT, len(method.cpus))
+        name = f"{kept}|{describe_processor()}|{count}"
         return cls(cache_folder() / "probes" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json")
 
     def add(self, seconds: float) -> None:

@@ -74,6 +74,7 @@ def _header(contents: Contents) -> str:
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
         + f"\nCPU          {machine.cpu}, {machine.cores} cores; workers pinned to "
         f"{','.join(map(str, method.cpus)) or 'nothing'}"
+        f"{f', timed on {method.quiet_cpus} that are quiet' if method.quiet_cpus else ''}"
         f"{gpus}"
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"

@@ -36,7 +36,8 @@ def describe_device(job):
         "device": device_name(device),
         "device_name": device.device_kind,
         # XLA does not report the size of its pool; where the process is pinned, its processors are the limit.
-        "threads": len(os.sched_getaffinity(0)) if job["cpus"] else None,
+        # On a GPU the pool computes nothing, and the process may use more processors than it is timed on.
+        "threads": len(os.sched_getaffinity(0)) if job["cpus"] and job["device"] == "cpu" else None,
     }
 
 

@@ -1,0 +1,106 @@
+"""Timing on quiet processors only, where a GPU is fed by a host that others use as well.
+
+On a rented machine every processor is slowed down by other tenants now and then, for a fraction of a second to many
+seconds, each at its own times. No choice made at the start of a run lasts. So a fixed computation of a millisecond, the
+pulse, is timed on the worker's processors before and after each block. A block counts only if both pulses were close to
+the best one known; otherwise it is set aside, and the worker moves to the processors that are fastest now. What counts
+is decided by the pulses alone, never by the block's own time.
+"""
+
+import os
+import time
+
+import numpy as np
+
+LOOPS = 35  # about a millisecond on a current core
+TRIES = 2  # the faster one counts: an interrupt says nothing about the processor
+PATIENCE = 5.0  # how many times the seconds of sampling may be set aside
+
+
+class QuietProcessors(object):
+    """The fastest `count` of the processors that this process may use, and the pulses around the blocks that count."""
+
+    def __init__(self, count, threshold, best_s, sample_seconds):
+        self._all = sorted(os.sched_getaffinity(0))
+        self._count = count
+        self._threshold = threshold
+        self._best = best_s or float("inf")
+        self._patience_s = PATIENCE * sample_seconds
+        self._chosen = []
+        self._last = float("inf")  # the latest pulse
+        self._before, self._after = [], []  # of the blocks that count
+        self._blocks, self._seconds = 0, 0.0  # set aside; the seconds of the pulses are part of them
+        self._is_quiet = True
+
+    def settle(self):
+        """Move to the processors that are fastest now."""
+        start = time.perf_counter()
+        pulses = {cpu: self._pulse(cpu) for cpu in self._all}
+        self._chosen = sorted(sorted(pulses, key=pulses.get)[: self._count])
+        self._last = max(pulses[cpu] for cpu in self._chosen)
+        self._move()
+        self._seconds += time.perf_counter() - start
+
+    def block(self, runner, size, enough):
+        """Seconds of the next block that counts. Where patience is at its end: None if there are enough samples
+        already, or else those of any block, and then the launch was not quiet."""
+        while True:
+            by_device, before = runner.by_device, self._last
+            took = runner.block(size)
+            self._take_pulse()
+            if max(before, self._last) <= self._best * (1 + self._threshold):
+                self._before.append(before)
+                self._after.append(self._last)
+                return took
+            if self._seconds + took > self._patience_s and not enough:
+                self._is_quiet = False
+                return took
+            runner.by_device = by_device
+            self._blocks += 1
+            self._seconds += took
+            if self._seconds > self._patience_s:
+                return None
+            self.settle()
+
+    def fields(self):
+        """Fields of the event `samples`."""
+        found = {"quiet": self._is_quiet, "set_aside_blocks": self._blocks, "set_aside_s": self._seconds}
+        found["probe_best_s"] = self._best
+        if self._before:
+            found["probe_before_s"] = sum(self._before) / len(self._before)
+            found["probe_after_s"] = sum(self._after) / len(self._after)
+        return found
+
+    def _take_pulse(self):
+        start = time.perf_counter()
+        self._last = max(self._pulse(cpu) for cpu in self._chosen)
+        self._move()
+        self._seconds += time.perf_counter() - start
+
+    def _pulse(self, cpu):
+        os.sched_setaffinity(0, {cpu})
+        fastest = min(pulse_seconds() for _ in range(TRIES))
+        self._best = min(self._best, fastest)
+        return fastest
+
+    def _move(self):
+        """All threads of this process; one that ends meanwhile needs no processor."""
+        for thread in os.listdir("/proc/self/task"):
+            try:
+                os.sched_setaffinity(int(thread), self._chosen)
+            except OSError:
+                pass
+
+
+_DATA = np.linspace(0.1, 1.0, 4096)
+_RESULT = np.empty_like(_DATA)
+
+
+def pulse_seconds():
+    """Seconds of the fixed computation, whose data fit in the first-level cache: only the processor's speed counts."""
+    start = time.perf_counter()
+    for _ in range(LOOPS):
+        np.sin(_DATA, out=_RESULT)
+        np.multiply(_DATA, _RESULT, out=_RESULT)
+        np.sqrt(_RESULT, out=_RESULT)
+    return time.perf_counter() - start

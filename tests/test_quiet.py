@@ -1,0 +1,166 @@
+"""Rows on a GPU are timed on processors at full speed: which blocks count, where the worker moves, what is reported."""
+
+import os
+import threading
+
+import msgspec
+import pytest
+
+import rnnbench
+from made_up import make_case, make_launch, make_resolved_case
+from rnnbench.domain.case import Method
+from rnnbench.domain.result import Launch, is_noisy
+from rnnbench.launch.events import Sample, Samples, Sampling
+from rnnbench.launch.job import make_job
+from rnnbench.launch.plausible import implausible
+from rnnbench_worker.clock import MIN_SAMPLES, sample
+from rnnbench_worker.quiet import QuietProcessors
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned here")
+
+METHOD = {"protocol": "adaptive", "timing": "throughput", "sample_seconds": 1.0, "precision_target": 0.05}
+
+
+class Host:
+    """Processors that are slowed down by others at certain blocks."""
+
+    def __init__(self, monkeypatch, slow_at, cpus=4):
+        self.blocks, self.moves = 0, []
+        self._slow_at = slow_at
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(cpus))
+        monkeypatch.setattr(os, "sched_setaffinity", self._pin)
+        monkeypatch.setattr("rnnbench_worker.quiet.pulse_seconds", self._pulse)
+        self._cpu = None
+
+    def _pin(self, pid, cpus):
+        if pid == 0:
+            (self._cpu,) = cpus
+        elif pid == os.getpid():
+            self.moves.append(tuple(cpus))
+
+    def _pulse(self):
+        return 1.6 if self._slow_at(self._cpu, self.blocks) else 1.0
+
+
+class Runner:
+    def __init__(self, host, seconds=lambda block: 0.1):
+        self._host, self._seconds = host, seconds
+        self.by_device = 0.0
+
+    def block(self, size):
+        self._host.blocks += 1
+        took = self._seconds(self._host.blocks)
+        self.by_device += took
+        return took
+
+
+def watch(count=2, sample_seconds=1.0, best_s=None):
+    quiet = QuietProcessors(count=count, threshold=0.1, best_s=best_s, sample_seconds=sample_seconds)
+    quiet.settle()
+    return quiet
+
+
+def test_a_worker_begins_on_the_fastest_processors(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: cpu in (0, 2))
+    watch()
+    assert host.moves == [(1, 3)]
+
+
+def test_a_block_counts_only_between_two_fast_pulses_and_the_worker_moves_away(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: cpu in (0, 1) and block == 3)
+    runner, quiet = Runner(host, lambda block: 0.1 + block / 1000), watch()
+    samples = sample(runner, dict(METHOD, precision_target=0.0), 0.1, quiet)
+    assert host.moves[0] == (0, 1)
+    assert host.moves[-1] == (2, 3)
+    assert [round(1000 * seconds) for _, seconds in samples][:4] == [101, 102, 104, 105]
+    assert runner.by_device == pytest.approx(sum(seconds for _, seconds in samples))  # the device's clock agrees
+    told = quiet.fields()
+    assert (told["quiet"], told["set_aside_blocks"]) == (True, 1)
+    assert told["set_aside_s"] >= 0.103
+    assert (told["probe_before_s"], told["probe_after_s"], told["probe_best_s"]) == (1.0, 1.0, 1.0)
+
+
+def test_what_counts_never_depends_on_the_time_of_the_block(monkeypatch):
+    def kept(seconds):
+        host = Host(monkeypatch, lambda cpu, block: block % 3 == 0)
+        told = watch(sample_seconds=10.0)
+        runner = Runner(host, seconds)
+        return [told.block(runner, 1, True) == seconds(host.blocks) and host.blocks for _ in range(8)]
+
+    assert kept(lambda block: 0.1) == kept(lambda block: 0.1 * (1 + block % 2))
+
+
+def test_where_it_is_never_quiet_every_block_counts_and_the_launch_is_not_quiet(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: True)
+    quiet = watch(best_s=1.0)  # known from an earlier launch
+    samples = sample(Runner(host), METHOD, 0.1, quiet)
+    assert len(samples) == MIN_SAMPLES
+    told = quiet.fields()
+    assert told["quiet"] is False
+    assert "probe_before_s" not in told
+    assert 4.5 < told["set_aside_s"] < 5.5
+
+
+def test_enough_samples_are_enough_when_it_stops_being_quiet(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: block > 7)
+    quiet = watch()
+    samples = sample(Runner(host, lambda block: 0.1 * (1 + block % 2)), dict(METHOD, precision_target=0.0), 0.1, quiet)
+    assert len(samples) == 7
+    assert quiet.fields()["quiet"] is True
+
+
+def test_all_threads_of_the_process_move():
+    before = os.sched_getaffinity(0)
+    release = threading.Event()
+    other = threading.Thread(target=release.wait)
+    other.start()
+    try:
+        QuietProcessors(count=1, threshold=0.1, best_s=None, sample_seconds=1.0).settle()
+        masks = {frozenset(os.sched_getaffinity(thread)) for thread in (0, other.native_id)}
+        assert len(masks) == 1
+        assert len(masks.pop()) == 1
+    finally:
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), before)
+        release.set()
+        other.join()
+
+
+# --- in the driver --------------------------------------------------------------------------------------------
+
+
+def test_only_rows_on_a_gpu_are_watched():
+    method = Method(quiet_cpus=2)
+    assert make_job("measure", make_resolved_case(make_case()), method, "")["quiet"] is None
+    job = make_job("measure", make_resolved_case(make_case(device="cuda")), method, "", best_probe_s=0.5)
+    assert job["quiet"] == {"count": 2, "threshold": 0.1, "best_s": 0.5, "sample_seconds": 15.0}
+    QuietProcessors(**job["quiet"])
+
+
+def test_what_was_set_aside_is_part_of_the_time_that_passed():
+    samples = Samples(samples=(Sample(1, 1.0),), quiet=True, set_aside_blocks=3, set_aside_s=2.0)
+    assert implausible([Sampling(), samples], [0.0, 3.0]) == ""
+    assert "passed" in implausible([Sampling(), samples], [0.0, 5.0])
+    assert "passed" in implausible([Sampling(), msgspec.structs.replace(samples, set_aside_s=0.0)], [0.0, 3.0])
+
+
+def test_a_launch_that_was_not_quiet_is_noisy():
+    assert is_noisy(make_launch(make_case(), 1.0, quiet=False), 0.1)
+    assert not is_noisy(make_launch(make_case(), 1.0, quiet=True), 0.1)
+
+
+def test_a_watched_launch_from_the_driver_to_the_row(sabotage, monkeypatch):
+    """On a CPU, as if it fed a GPU."""
+    for place in ("launcher", "job"):
+        monkeypatch.setattr(f"rnnbench.launch.{place}.is_watched", lambda case, method: bool(method.quiet_cpus))
+    plan = rnnbench.make_plan(["sabotage/packed/honest"], ["ce-short[batch=3,hidden=4,steps=4]"], device="cpu")
+    options = {"effort": "quick", "sample_seconds": 0.05, "warm_seconds": 0.05, "launches": 2}
+    results = rnnbench.run_plan(plan, "run", quiet_cpus=1, **options)
+    launches = [record for record in results.contents.records if isinstance(record, Launch)]
+    assert [launch.outcome for launch in launches] == ["ok"] * 4
+    for launch in launches:
+        assert launch.quiet is not None
+        assert launch.probe_best_s > 0
+        assert launch.set_aside_s > 0  # the pulses themselves
+    bests = [launch.probe_best_s for launch in launches]
+    assert bests == sorted(bests, reverse=True)  # each launch knows the best of those before
