@@ -24,7 +24,7 @@ def make_method(
     ahead: int = 1,
     **others: Any,
 ) -> Method:
-    """A Method from checked options. 0, or None, means the value of the effort or of the machine. `others` are more fields."""
+    """A Method from checked options. 0 or None: the value of the effort or of the machine. `others` are more fields."""
     for value, allowed, what in (
         (effort, get_args(Effort), "effort"),
         (protocol, get_args(Protocol), "protocol"),
