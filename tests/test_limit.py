@@ -152,10 +152,24 @@ def test_one_launch_for_each_environment_device_and_precision():
     assert len(needed) == len({(one.environment, one.device, one.precision) for one in needed}) == 6  # tf32 too
     known, failed = make_limit(needed[0]), make_limit(needed[1], outcome="failed", products=(), copies=())
     assert limits_needed(cases, [known, failed]) == needed[2:]
-    assert limits_needed(cases, [known, failed], retry_failed=True) == needed[1:]
     without_rates = make_limit(needed[0], products=(), copies=())
     others = [case for case in needed if case.environment != needed[0].environment]
     assert limits_needed(cases, [without_rates]) == others  # it was asked once, and has nothing to offer
+
+
+def test_on_a_gpu_other_precisions_are_measured_by_one_environment():
+    first = make_case(device="cuda")
+    second = msgspec.structs.replace(first, environment="toy-2.0")
+
+    def keys(*limits):
+        return [(one.environment, one.precision) for one in limits_needed([first, second], limits)]
+
+    own = [(first.environment, "fp32"), ("toy-2.0", "fp32")]
+    assert keys() == [*own, (first.environment, "tf32"), (first.environment, "bf16")]
+    silent = make_limit(first, products=(), copies=())
+    assert keys(silent) == [("toy-2.0", "fp32"), ("toy-2.0", "tf32"), ("toy-2.0", "bf16")]
+    tf32 = make_limit(msgspec.structs.replace(second, precision="tf32"))
+    assert keys(silent, tf32) == [("toy-2.0", "fp32"), ("toy-2.0", "bf16")]
 
 
 # --- in the rows -----------------------------------------------------------------------------------------------

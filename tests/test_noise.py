@@ -11,7 +11,6 @@ import pytest
 
 import rnnbench
 from made_up import make_case, make_launch
-from rnnbench.domain.case import Method
 from rnnbench.domain.result import Launch, is_noisy, was_crowded, was_slow
 from rnnbench.launch.busy import describe_load
 from rnnbench.launch.listener import Listener
@@ -115,14 +114,14 @@ def test_what_is_remembered_may_be_damaged_or_impossible_to_write(tmp_path):
 
 
 def test_machines_and_numbers_of_processors_are_kept_apart(private_folders, monkeypatch):
-    for cpus, quiet_cpus in (((0,), 0), ((0, 1), 0), ((0, 1), 1)):
-        best = BestProbe.of_machine(Method(cpus=cpus, quiet_cpus=quiet_cpus))
+    for cpus in ((0,), (0, 1)):
+        best = BestProbe.of_machine(cpus)
         best.add(1.0)
         best.keep()
     monkeypatch.setattr("rnnbench.launch.probe.describe_processor", lambda: "another")
     best.add(2.0)
-    BestProbe.of_machine(Method(cpus=(0,))).keep()  # nothing was measured: nothing is kept
-    assert len(list((private_folders / "cache/rnnbench/probes").iterdir())) == 3
+    BestProbe.of_machine((0,)).keep()  # nothing was measured: nothing is kept
+    assert len(list((private_folders / "cache/rnnbench/probes").iterdir())) == 2
 
 
 def test_the_probe_sees_a_load_on_any_of_the_workers_processors_and_leaves_the_thread_where_it_was():

@@ -11,6 +11,7 @@ from made_up import make_case, make_launch, make_resolved_case
 from rnnbench.domain.case import Method
 from rnnbench.domain.result import Launch, is_noisy
 from rnnbench.launch.events import Sample, Samples, Sampling
+from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import make_job
 from rnnbench.launch.plausible import implausible
 from rnnbench_worker.clock import MIN_SAMPLES, sample
@@ -54,16 +55,16 @@ class Runner:
         return took
 
 
-def watch(count=2, sample_seconds=1.0, best_s=None):
-    quiet = QuietProcessors(count=count, threshold=0.1, best_s=best_s, sample_seconds=sample_seconds)
-    quiet.settle()
+def watch(count=2, sample_seconds=1.0, full_speed_s=None):
+    quiet = QuietProcessors(count=count, threshold=0.1, full_speed_s=full_speed_s, sample_seconds=sample_seconds)
+    quiet.begin()
     return quiet
 
 
 def test_a_worker_begins_on_the_fastest_processors(monkeypatch):
     host = Host(monkeypatch, lambda cpu, block: cpu in (0, 2))
     watch()
-    assert host.moves == [(1, 3)]
+    assert set(host.moves) == {(1, 3)}
 
 
 def test_a_block_counts_only_between_two_fast_pulses_and_the_worker_moves_away(monkeypatch):
@@ -75,9 +76,19 @@ def test_a_block_counts_only_between_two_fast_pulses_and_the_worker_moves_away(m
     assert [round(1000 * seconds) for _, seconds in samples][:4] == [101, 102, 104, 105]
     assert runner.by_device == pytest.approx(sum(seconds for _, seconds in samples))  # the device's clock agrees
     told = quiet.fields()
-    assert (told["quiet"], told["set_aside_blocks"]) == (True, 1)
+    assert (told["quiet"], told["set_aside_blocks"], told["full_speed_s"]) == (True, 1, 1.0)
     assert told["set_aside_s"] >= 0.103
     assert (told["probe_before_s"], told["probe_after_s"], told["probe_best_s"]) == (1.0, 1.0, 1.0)
+
+
+def test_one_lucky_pulse_is_not_full_speed(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: False)
+    lucky = iter([0.5])
+    monkeypatch.setattr("rnnbench_worker.quiet.pulse_seconds", lambda: next(lucky, 1.0))
+    quiet = watch()
+    assert quiet.fields()["full_speed_s"] == 1.0
+    assert quiet.block(Runner(host), 1, enough=False) == 0.1
+    assert quiet.fields()["set_aside_blocks"] == 0
 
 
 def test_what_counts_never_depends_on_the_time_of_the_block(monkeypatch):
@@ -92,7 +103,7 @@ def test_what_counts_never_depends_on_the_time_of_the_block(monkeypatch):
 
 def test_where_it_is_never_quiet_every_block_counts_and_the_launch_is_not_quiet(monkeypatch):
     host = Host(monkeypatch, lambda cpu, block: True)
-    quiet = watch(best_s=1.0)  # known from an earlier launch
+    quiet = watch(full_speed_s=1.0)  # known from an earlier launch
     samples = sample(Runner(host), METHOD, 0.1, quiet)
     assert len(samples) == MIN_SAMPLES
     told = quiet.fields()
@@ -115,7 +126,7 @@ def test_all_threads_of_the_process_move():
     other = threading.Thread(target=release.wait)
     other.start()
     try:
-        QuietProcessors(count=1, threshold=0.1, best_s=None, sample_seconds=1.0).settle()
+        QuietProcessors(count=1, threshold=0.1, full_speed_s=None, sample_seconds=1.0).begin()
         masks = {frozenset(os.sched_getaffinity(thread)) for thread in (0, other.native_id)}
         assert len(masks) == 1
         assert len(masks.pop()) == 1
@@ -132,8 +143,8 @@ def test_all_threads_of_the_process_move():
 def test_only_rows_on_a_gpu_are_watched():
     method = Method(quiet_cpus=2)
     assert make_job("measure", make_resolved_case(make_case()), method, "")["quiet"] is None
-    job = make_job("measure", make_resolved_case(make_case(device="cuda")), method, "", best_probe_s=0.5)
-    assert job["quiet"] == {"count": 2, "threshold": 0.1, "best_s": 0.5, "sample_seconds": 15.0}
+    job = make_job("measure", make_resolved_case(make_case(device="cuda")), method, "", full_speed_s=0.5)
+    assert job["quiet"] == {"count": 2, "threshold": 0.1, "full_speed_s": 0.5, "sample_seconds": 15.0}
     QuietProcessors(**job["quiet"])
 
 
@@ -142,6 +153,13 @@ def test_what_was_set_aside_is_part_of_the_time_that_passed():
     assert implausible([Sampling(), samples], [0.0, 3.0]) == ""
     assert "passed" in implausible([Sampling(), samples], [0.0, 5.0])
     assert "passed" in implausible([Sampling(), msgspec.structs.replace(samples, set_aside_s=0.0)], [0.0, 3.0])
+
+
+def test_all_launches_have_the_standard_of_those_before():
+    machine = ExclusiveMachine()
+    assert machine.full_speed_s is None
+    machine.full_speeds += [1.0, 1.1, 0.5]
+    assert machine.full_speed_s == 1.0
 
 
 def test_a_launch_that_was_not_quiet_is_noisy():
@@ -162,5 +180,3 @@ def test_a_watched_launch_from_the_driver_to_the_row(sabotage, monkeypatch):
         assert launch.quiet is not None
         assert launch.probe_best_s > 0
         assert launch.set_aside_s > 0  # the pulses themselves
-    bests = [launch.probe_best_s for launch in launches]
-    assert bests == sorted(bests, reverse=True)  # each launch knows the best of those before

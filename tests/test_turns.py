@@ -124,6 +124,29 @@ def test_with_one_at_a_time_a_worker_has_the_machine_from_its_start():
     assert turn.suspended_seconds() == 0.0
 
 
+def test_a_worker_that_is_not_probed_afterwards_ends_while_others_go_on():
+    machine = ExclusiveMachine(ahead=2)
+    with machine.next() as waiting:
+        other = Fake()
+        waiting.started(other)
+        with machine.next(probes=False) as timed:
+            timed.started(Fake())
+            timed.warm()
+            assert other.told == ["suspend"]
+            timed.sampled()
+            assert other.told == ["suspend", "resume"]
+            waiting.warm()  # it has the machine although the first one has not ended
+        assert (timed.probe_before_s, timed.probe_after_s) == (None, None)
+        with machine._crew.lock:
+            assert machine._holder is waiting  # the end of the first one took nothing from it
+    with machine.next() as probed:  # but one that is probed keeps the machine
+        probed.started(Fake())
+        probed.warm()
+        probed.sampled()
+        with machine._crew.lock:
+            assert machine._holder is probed
+
+
 def test_a_worker_that_could_not_be_started_releases_the_machine():
     machine = ExclusiveMachine(ahead=2)
     with pytest.raises(OSError, match="no such program"), machine.next():

@@ -24,7 +24,7 @@ from rnnbench.launch.busy import describe_load
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
-from rnnbench.launch.launcher import has_no_rates, launch_case, launch_limit, limits_needed
+from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
 from rnnbench.launch.probe import BestProbe, on_quiet_processors
@@ -240,12 +240,14 @@ class Session:
 
     def measure_limits(self) -> None:
         """Measure the machine's limit once per environment, device and precision. A failure is stored too."""
-        needed = limits_needed(self.run.cases, self._records, self._retry_failed)
-        self._listener.measuring_limits(len(needed))
-        silent: set[str] = set()
-        for case in needed:
-            if case.environment in silent:
-                continue
+        known = [
+            record
+            for record in self._records
+            if isinstance(record, Limit) and not (self._retry_failed and record.outcome != "ok")
+        ]
+        self._listener.measuring_limits(len(limits_needed(self.run.cases, known)))
+        while needed := limits_needed(self.run.cases, known):
+            case = needed[0]
             try:
                 limit = launch_limit(self._resolve(case), self.run.method)
             except OSError as error:
@@ -260,15 +262,14 @@ class Session:
                 )
             append(self._folder, limit)
             self._listener.limit_measured(limit)
-            if has_no_rates(limit):
-                silent.add(case.environment)
+            known.append(limit)
 
     def launch(self) -> None:
         """Time every case, in rounds over all cases."""
         run = self.run
         earlier, left = self._earlier_launches(), self._launches_left()
         self._listener.timing(len(left))
-        best = BestProbe.of_machine(run.method)
+        best = BestProbe.of_machine(run.method.cpus)
         machine = ExclusiveMachine(run.method.ahead, run.method.cpus, best)
 
         logs: dict[str, str] = {}  # what a worker printed, by the name of its file, until its launch is stored

@@ -43,7 +43,7 @@ def take_samples(job, runner, channel, warm):
         channel.send("sampling")
         usage.start()
         if quiet:
-            quiet.settle()
+            quiet.begin()
         samples = sample(runner, job["method"], warm.per_batch, quiet)
         used = usage.fields()
         falling = adaptive and still_falling(samples)

@@ -55,6 +55,7 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     probe_before_s: Seconds | None = None
     probe_after_s: Seconds | None = None
     probe_best_s: Seconds | None = None
+    full_speed_s: Seconds | None = None  # as this worker found it
 
 
 class Memory(msgspec.Struct, tag_field="event", tag="memory"):

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
+import numpy as np
+
 from rnnbench.launch.probe import BestProbe, probe_seconds
 from rnnbench.launch.process import CREW, Crew
 
@@ -37,6 +39,7 @@ class ExclusiveMachine:
     ) -> None:
         self.ahead = ahead
         self.best = best or BestProbe()
+        self.full_speeds: list[float] = []  # of the fixed computation, as workers on quiet processors found it
         self._cpus = cpus  # that the workers are pinned to
         self._crew = crew
         self._holder: Turn | None = None  # the worker that is timed, or one that is being started
@@ -45,6 +48,11 @@ class ExclusiveMachine:
     def next(self, probes: bool = True) -> "Turn":
         """The next worker's turn. `probes`: the driver times the fixed computation before and after it."""
         return Turn(self, probes)
+
+    @property
+    def full_speed_s(self) -> float | None:
+        """What the workers so far have found, so that all of them have the same standard; None before the first."""
+        return float(np.median(self.full_speeds)) if self.full_speeds else None
 
     def take(self, turn: "Turn") -> None:
         """Wait until nobody has the machine, then have it. Only then may a worker start or be timed."""
@@ -171,6 +179,11 @@ class Turn:
             self.clock.go_on()
         with contextlib.suppress(BrokenPipeError):  # it died while it waited
             os.write(self._grant_descriptor, b"!")
+
+    def sampled(self) -> None:
+        """The worker is not timed any more. Unless the machine is probed after it, others go on while it ends."""
+        if self._is_timed and not self._probes and self._machine.ahead > 1:
+            self._machine.release(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

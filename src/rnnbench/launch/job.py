@@ -51,11 +51,11 @@ def make_job(
     arrays: str = "",
     variants: Sequence[dict[str, object]] = (),
     check: dict[str, object] | None = None,
-    best_probe_s: float | None = None,
+    full_speed_s: float | None = None,
 ) -> dict[str, object]:
     """`check`: what the timed program delivers of its results at full size; None: nothing.
 
-    `best_probe_s`: the best time of the fixed computation that is known, for a worker that is timed where it is quiet.
+    `full_speed_s`: what the fixed computation takes at full speed, for a worker that is timed where it is quiet.
     """
     case, system, manifest = resolved.case, resolved.system, resolved.manifest
     return {
@@ -75,7 +75,7 @@ def make_job(
         "quiet": {
             "count": method.quiet_cpus,
             "threshold": method.noise_threshold,
-            "best_s": best_probe_s,
+            "full_speed_s": full_speed_s,
             "sample_seconds": method.sample_seconds,
         }
         if is_watched(case, method)

@@ -1,7 +1,7 @@
 """Single launches and the records made of them: timing a case, measuring the machine's limit, a trial start."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.result import Figure, Launch, Limit, Outcome, Record, is_noisy, speed_changed
+from rnnbench.domain.result import Figure, Launch, Limit, Outcome, is_noisy, speed_changed
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import PRECISIONS
 from rnnbench.domain.workload import parameter_count
@@ -59,8 +59,9 @@ def launch_case(
 
     with scratch_folder("arrays") as folder:
         request = check.request if check else None
-        best = machine.best.seconds if watched else None
-        job = make_job("measure", resolved, method, str(inputs), arrays=folder, check=request, best_probe_s=best)
+        job = make_job(
+            "measure", resolved, method, str(inputs), arrays=folder, check=request, full_speed_s=machine.full_speed_s
+        )
         result = run_worker(
             resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event, turn
         )
@@ -84,8 +85,9 @@ def launch_case(
             log_tail="" if outcome == "ok" else result.log.tail(),
         )
         launch = msgspec.structs.replace(launch, **_launch_fields(result.events))
-        if launch.quiet is not None and launch.probe_best_s:
-            machine.best.add(launch.probe_best_s)
+        for event in result.events:
+            if isinstance(event, Samples) and event.full_speed_s:
+                machine.full_speeds.append(event.full_speed_s)
         if check is not None and outcome == "ok":
             listener.stage(case, "comparing")
             with machine.untimed():  # it takes all processors
@@ -161,25 +163,27 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
     return fields
 
 
-def limits_needed(cases: Sequence[Case], records: Iterable[Record], retry_failed: bool = False) -> list[Case]:
+def limits_needed(cases: Sequence[Case], limits: Sequence[Limit]) -> list[Case]:
     """One case for each environment, device and precision whose limit is not known yet.
 
-    On CUDA the limit is measured in all precisions, whichever the cases have. A framework without code that measures
-    it is asked once, not for every precision.
+    A framework without code that measures it is asked once, not for every precision. On CUDA every precision is
+    measured, because a GPU's limits differ so much that a reader of one wants to know the others; those that no case
+    has are measured by one environment.
     """
-    records = list(records)
-    silent = {record.environment for record in records if isinstance(record, Limit) and has_no_rates(record)}
-    known = {
-        record.key for record in records if isinstance(record, Limit) and not (retry_failed and record.outcome != "ok")
-    }
+    known = {limit.key for limit in limits}
+    silent = {limit.environment for limit in limits if has_no_rates(limit)}
     needed: dict[tuple[str, str, str], Case] = {}
     for case in cases:
-        # A GPU's limits differ so much between precisions that a reader of one wants to know the others.
-        for precision in PRECISIONS if case.device == "cuda" else (case.precision,):
+        needed.setdefault((case.environment, case.device, case.precision), case)
+    covered = {(device, precision) for _, device, precision in needed}
+    covered |= {(limit.device, limit.precision) for limit in limits if limit.products}
+    for case in cases:
+        for precision in PRECISIONS if case.device == "cuda" else ():
             key = (case.environment, case.device, precision)
-            if key not in known and case.environment not in silent:
-                needed.setdefault(key, msgspec.structs.replace(case, precision=precision))
-    return list(needed.values())
+            if key[1:] not in covered and key not in known and case.environment not in silent:
+                covered.add(key[1:])
+                needed[key] = msgspec.structs.replace(case, precision=precision)
+    return [case for key, case in needed.items() if key not in known and case.environment not in silent]
 
 
 def has_no_rates(limit: Limit) -> bool:

@@ -94,7 +94,6 @@ def _pinned(cpu: int | None) -> Iterator[None]:
 
 _RUNS_KEPT = 20
 _KEPT_FORMAT = "15 ms"  # names the computation: times of another one cannot be compared
-_PULSE_FORMAT = "1 ms"  # that of the worker itself, where it is timed on quiet processors
 
 
 class BestProbe:
@@ -106,10 +105,9 @@ class BestProbe:
         self._of_run: float | None = None
 
     @classmethod
-    def of_machine(cls, method: Method) -> "BestProbe":
+    def of_machine(cls, cpus: Sequence[int]) -> "BestProbe":
         """That of the runs on this kind of processor, with as many of them."""
-        kept, count = (_PULSE_FORMAT, method.quiet_cpus) if method.quiet_cpus else (_KEPT_FORMAT, len(method.cpus))
-        name = f"{kept}|{describe_processor()}|{count}"
+        name = f"{_KEPT_FORMAT}|{describe_processor()}|{len(cpus)}"
         return cls(cache_folder() / "probes" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json")
 
     def add(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,19 @@ from rnnbench.domain.result import Outcome
 from rnnbench.domain.run import Environment
 from rnnbench.environments.environment import child_variables
 from rnnbench.files import worker_package
-from rnnbench.launch.events import STAGES, Built, Done, Event, Failed, First, Hello, Warm, parse_event
+from rnnbench.launch.events import (
+    STAGES,
+    Built,
+    Done,
+    Event,
+    Failed,
+    First,
+    Hello,
+    Samples,
+    Unseen,
+    Warm,
+    parse_event,
+)
 from rnnbench.launch.exclusive import Turn
 from rnnbench.launch.order import EventOrder
 from rnnbench.launch.process import CREW, WorkerProcess
@@ -85,7 +97,7 @@ def run_worker(
             raise
         finally:
             os.close(writing_end)
-        conversation = _Conversation(process, reading_end, str(job["mode"]), on_event, turn)
+        conversation = _Conversation(process, reading_end, job, on_event, turn)
         try:
             if turn is not None:
                 turn.started(process)
@@ -140,13 +152,14 @@ class _Conversation:
         self,
         process: WorkerProcess,
         channel: int,
-        mode: str,
+        job: Mapping[str, object],
         on_event: Callable[[Event], None],
         turn: Turn | None,
     ) -> None:
         self._process = process
         self._channel = channel
-        self._order = EventOrder(mode)
+        self._order = EventOrder(str(job["mode"]))
+        self._last_timed = Unseen if job.get("check") else Samples
         self._on_event = on_event
         self._turn = turn
         self._suspended_s = 0.0  # up to the latest event
@@ -243,6 +256,8 @@ class _Conversation:
             self._on_event(event)
             if isinstance(event, Warm) and self._turn is not None:
                 self._turn.warm()
+            if isinstance(event, self._last_timed) and self._turn is not None:
+                self._turn.sampled()
             if isinstance(event, Done | Failed):
                 return False
         return True
