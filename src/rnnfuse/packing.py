@@ -1,0 +1,138 @@
+"""Fewer and larger products: the same numbers from one product instead of several.
+
+Products with the same left side become one product with all their right sides side by side. A sum of products becomes
+one product of everything side by side. Both only where the products run at the same time anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from .tracing import Step
+from .zones import Zone, Zones
+
+aten = torch.ops.aten
+
+
+def pack_products(step: Step) -> tuple[Step, list[str]]:
+    """The step with its graph rewritten, and what was packed."""
+    said = _pack_shared_sides(step, Zones(step))
+    step = step.tidied()
+    said += _pack_sums(step, Zones(step))
+    return step.tidied(), said
+
+
+def _pack_shared_sides(step: Step, zones: Zones) -> list[str]:
+    groups: dict[tuple[Any, ...], list[fx.Node]] = {}
+    for node in step.graph.nodes:
+        if node.target is aten.mm.default:
+            left, right = node.args
+            same = (left, zones.of[node], zones.of[right] is Zone.ONCE, step.row_dimensions[right])
+            groups.setdefault(same, []).append(node)
+    said = []
+    for products in groups.values():
+        if len(products) > 1 and not _depend_on_each_other(products):
+            left = products[0].args[0]
+            rights = [product.args[1] for product in products]
+            writer = _Writer(step, products[-1])
+            wide = writer.product(left, writer.side_by_side(rights, 1))
+            start = 0
+            for product in products:
+                end = start + step.shapes[product][1]
+                product.replace_all_uses_with(writer.piece(wide, 1, start, end))
+                start = end
+            said.append(f"{len(products)} products of {left.name} became one")
+    return said
+
+
+def _pack_sums(step: Step, zones: Zones) -> list[str]:
+    said = []
+    for node in reversed(list(step.graph.nodes)):
+        if node.target is not aten.add.Tensor or node.kwargs or any(_is_sum(user) for user in node.users):
+            continue
+        terms = _terms(node)
+        products = [one for one in terms if _is_product_with_parameters(one, zones)]
+        if len(products) < 2 or len({zones.of[one] for one in products}) > 1 or len(products) != len(set(products)):
+            continue
+        writer = _Writer(step, node)
+        total = writer.product(
+            writer.side_by_side([one.args[0] for one in products], 1),
+            writer.side_by_side([one.args[1] for one in products], 0),
+        )
+        for term in terms:
+            if term not in products:
+                total = writer.sum(total, term, like=node)
+        node.replace_all_uses_with(total)
+        said.append(f"a sum of {len(products)} products became one")
+    return said
+
+
+def _is_sum(node: fx.Node) -> bool:
+    return node.target is aten.add.Tensor and not node.kwargs
+
+
+def _terms(node: Any) -> list[Any]:
+    """What a sum adds up: sums that are used nowhere else are taken apart as well."""
+    found: list[Any] = []
+    for argument in node.args:
+        if isinstance(argument, fx.Node) and _is_sum(argument) and len(argument.users) == 1:
+            found += _terms(argument)
+        else:
+            found.append(argument)
+    return found
+
+
+def _is_product_with_parameters(node: Any, zones: Zones) -> bool:
+    return (
+        isinstance(node, fx.Node)
+        and node.target is aten.mm.default
+        and len(node.users) == 1
+        and zones.of[node.args[1]] is Zone.ONCE
+    )
+
+
+def _depend_on_each_other(products: Sequence[fx.Node]) -> bool:
+    waiting, seen = [one for product in products for one in product.all_input_nodes], set()
+    while waiting:
+        node = waiting.pop()
+        if node in products:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += node.all_input_nodes
+    return False
+
+
+class _Writer:
+    """Writes new operators into a step's graph, with what the analysis must know about them."""
+
+    def __init__(self, step: Step, before: fx.Node) -> None:
+        self._step, self._before = step, before
+
+    def product(self, left: fx.Node, right: fx.Node) -> fx.Node:
+        rows = self._step.row_dimensions
+        found = tuple(k for k, one in ((0, 0 in rows[left]), (1, 1 in rows[right])) if one)
+        return self._write(aten.mm.default, (left, right), found)
+
+    def side_by_side(self, parts: Sequence[fx.Node], dimension: int) -> fx.Node:
+        return self._write(aten.cat.default, (list(parts), dimension), self._step.row_dimensions[parts[0]])
+
+    def piece(self, whole: fx.Node, dimension: int, start: int, end: int) -> fx.Node:
+        rows = self._step.row_dimensions[whole]
+        return self._write(aten.slice.Tensor, (whole, dimension, start, end), rows)
+
+    def sum(self, left: fx.Node, right: Any, like: fx.Node) -> fx.Node:
+        return self._write(aten.add.Tensor, (left, right), self._step.row_dimensions[like])
+
+    def _write(self, target: Any, arguments: tuple[Any, ...], rows: tuple[int, ...]) -> fx.Node:
+        with self._step.graph.inserting_before(self._before):
+            node = self._step.graph.call_function(target, arguments)
+        values = fx.node.map_arg(arguments, lambda one: one.meta["val"])
+        node.meta["val"] = target(*values)
+        self._step.shapes[node] = tuple(node.meta["val"].shape)
+        self._step.row_dimensions[node] = rows
+        return node

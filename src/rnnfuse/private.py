@@ -1,0 +1,111 @@
+"""Everything private in PyTorch that rnnfuse uses. A version in which it differs needs a change here and nowhere else.
+
+Where it cannot be used at all, `missing()` says why, and every layer runs as a plain loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+aten = torch.ops.aten
+
+try:
+    from torch._decomp import get_decompositions
+    from torch._dynamo.utils import detect_fake_mode  # noqa: F401 - only to find out early that it is there
+    from torch._functorch.compile_utils import fx_graph_cse
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils import _pytree as pytree
+
+    _MISSING = ""
+except ImportError as error:  # pragma: no cover - another version of PyTorch
+    _MISSING = str(error)
+
+#: Operators that are taken apart when a step is traced, so that products and pointwise operators become visible.
+_TAKEN_APART = (
+    "addmm", "baddbmm", "t", "sigmoid_backward", "tanh_backward", "silu",
+    "silu_backward", "gelu", "gelu_backward", "threshold_backward", "softplus", "softplus_backward",
+    "log_sigmoid_forward", "log_sigmoid_backward", "elu", "elu_backward", "leaky_relu", "leaky_relu_backward", "hardtanh",
+    "hardtanh_backward", "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data", "native_dropout",
+    "native_dropout_backward", "select_backward", "slice_backward", "addcmul", "addcdiv", "lerp",
+    "rsub", "hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "mish", "mish_backward",
+)  # fmt: skip
+
+
+def missing() -> str:
+    """Why steps cannot be traced and compiled with this version of PyTorch; empty if they can."""
+    return _MISSING
+
+
+def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> fx.GraphModule:
+    """What a function does to tensors, as a graph without in-place operators."""
+    traced = _trace(function, arguments)
+    if any(_is_in_place(node) for node in traced.graph.nodes):
+        # Functionalised only where it must be: it writes views as copies, or by strides, which hides what they are.
+        traced = _trace(torch.func.functionalize(function, remove="mutations_and_views"), arguments)
+        for node in traced.graph.nodes:
+            _name_the_view(node)
+    traced.graph.eliminate_dead_code()
+    return traced
+
+
+def _trace(function: Callable[..., Any], arguments: Sequence[Any]) -> fx.GraphModule:
+    overloads = [getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)]
+    return make_fx(function, decomposition_table=get_decompositions(overloads), tracing_mode="fake")(*arguments)
+
+
+def _is_in_place(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def _name_the_view(node: fx.Node) -> None:
+    """`view_copy` as `view`, and so on: the copy served functionalisation only."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        name, _, overload = str(node.target).removeprefix("aten.").partition(".")
+        if name.endswith("_copy") and name != "_to_copy" and hasattr(aten, name.removesuffix("_copy")):
+            node.target = getattr(getattr(aten, name.removesuffix("_copy")), overload)
+
+
+def without_duplicates(graph: fx.Graph) -> fx.Graph:
+    return fx_graph_cse(graph)
+
+
+def compiled(module: fx.GraphModule, examples: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
+    """A module of operators as one callable without guards, by Inductor and without Dynamo. Called with a list."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [mode.from_tensor(example, static_shapes=True) for example in examples]
+    context = torch._guards.TracingContext(mode)
+    with torch.no_grad(), mode:
+        lowered = make_fx(module, decomposition_table=select_decomp_table(), tracing_mode="real")(*fakes)
+    with torch.no_grad(), torch._guards.tracing(context):
+        return compile_fx_inner(lowered, fakes)
+
+
+def is_transformed() -> bool:
+    """Whether this runs inside torch.func's transforms (vmap, jvp, grad), which need plain operators."""
+    active = getattr(torch._C, "_are_functorch_transforms_active", None)
+    return bool(active and active())
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    return pytree.tree_flatten(tree)
+
+
+def unflatten(leaves: Sequence[Any], structure: Any) -> Any:
+    return pytree.tree_unflatten(list(leaves), structure)
+
+
+def no_autocast(device_type: str) -> Any:
+    """A traced step has its casts already."""
+    return torch.autocast(device_type, enabled=False)
+
+
+def autocast_key(device_type: str) -> tuple[bool, torch.dtype | None]:
+    enabled = torch.is_autocast_enabled(device_type)
+    return enabled, torch.get_autocast_dtype(device_type) if enabled else None

@@ -1,0 +1,207 @@
+"""A layer: a user's cell of one step, run over whole sequences."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+from . import private
+from .calling import Call, flatten_call, initial_state, names_of, tensors_of
+from .fused import Fused, Options, run_forward
+from .loop import run_loop
+from .plan import Plan
+from .tracing import Untraceable
+
+
+class Recurrent(nn.Module):
+    """Runs a cell over time: `ys, last = layer(xs)`.
+
+    The cell is any module called as `cell(x, state) -> state` or `-> (output, state)`, for one step; the state is a tensor,
+    or a tuple, list or dict of tensors. Its first tensor is the output where the cell returns no other.
+
+        >>> class Cell(nn.Module):
+        ...     def __init__(self, width, hidden):
+        ...         super().__init__()
+        ...         self.gates = nn.Linear(width + hidden, 2 * hidden)
+        ...     def initial_state(self, x):
+        ...         return x.new_zeros(x.shape[0], self.gates.out_features // 2)
+        ...     def forward(self, x, h):
+        ...         z, n = self.gates(torch.cat([x, h], 1)).chunk(2, 1)
+        ...         return torch.lerp(torch.tanh(n), h, torch.sigmoid(z))
+        >>> layer = Recurrent(Cell(3, 4))
+        >>> ys, last = layer(torch.randn(7, 2, 3))
+        >>> ys.shape, last.shape
+        (torch.Size([7, 2, 4]), torch.Size([2, 4]))
+
+    What the layer computes is what this loop computes, with all its derivatives:
+
+        for t in range(steps): state = cell(xs[t], state)
+
+    At the first call the step is traced and taken apart; `explain()` says how. A step that cannot be traced runs as
+    that loop, with one warning that says why. Its parameters are the cell's own: `layer.state_dict()` has their names,
+    after `cell.`.
+    """
+
+    def __init__(
+        self,
+        cell: nn.Module,
+        *,
+        reverse: bool = False,
+        batch_first: bool = False,
+        compile: bool = True,
+        check: bool = False,
+    ) -> None:
+        """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop."""
+        super().__init__()
+        if not isinstance(cell, nn.Module):
+            raise TypeError(f"a cell must be a torch.nn.Module, not {type(cell).__name__}")
+        self.cell = cell
+        self.reverse = reverse
+        self.batch_first = batch_first
+        self.compile = compile
+        self.check = check
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        self._plans: dict[tuple[Any, ...], Plan | str] = {}  # a plan, or why there is none
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plans are made again where they are needed: they do not travel."""
+        return {**self.__dict__, "_plans": {}}
+
+    @torch.compiler.disable
+    def forward(
+        self,
+        xs: Tensor,
+        state: Any = None,
+        lengths: Tensor | None = None,
+        *,
+        states: bool = False,
+        **extras: Any,
+    ) -> Any:
+        """(outputs, last state), and with `states` all states as well.
+
+        `xs`: [steps, batch, …], or [batch, steps, …] if `batch_first`. `lengths`: [batch]; beyond the end of a sequence
+        its outputs are zero and its state stays. `extras`: tensors that every step gets, one row for each sequence.
+        """
+        call = self._flat_call(xs, state, lengths, extras)
+        plan = self._plan(call)
+        if isinstance(plan, Plan):
+            outputs, last, all_states = self._fused(plan, call, states)
+            if self.check:
+                self.check = False
+                self._compare_with_loop(call, outputs, last)
+        else:
+            outputs, last, all_states = run_loop(self.cell, call, self.reverse)
+        if self.batch_first:
+            outputs = outputs.transpose(0, 1)
+            all_states = [one.transpose(0, 1) for one in all_states]
+        last_state = private.unflatten(last, call.state_structure)
+        if states:
+            return outputs, last_state, private.unflatten(all_states, call.state_structure)
+        return outputs, last_state
+
+    def explain(self) -> str:
+        """What of the step runs once, ahead of the loop, in it and after it, and why something stays in it."""
+        if not self._plans:
+            return "nothing is known before the first call"
+        return "\n\n".join(
+            plan.explain() if isinstance(plan, Plan) else f"runs as a plain loop: {plan}"
+            for plan in self._plans.values()
+        )
+
+    # --- one call ---
+
+    def _flat_call(self, xs: Tensor, state: Any, lengths: Tensor | None, extras: dict[str, Any]) -> Call:
+        if not isinstance(xs, Tensor) or xs.dim() < 2:
+            raise ValueError("the input must be a tensor [steps, batch, …]")
+        xs = xs.transpose(0, 1) if self.batch_first else xs
+        steps, batch = xs.shape[:2]
+        if steps == 0:
+            raise ValueError("a sequence needs at least one step")
+        inside = None
+        if lengths is not None:
+            if lengths.shape != (batch,):
+                raise ValueError(f"lengths must have the shape ({batch},), not {tuple(lengths.shape)}")
+            positions = torch.arange(steps, device=xs.device)
+            inside = positions[:, None] < lengths.to(xs.device)[None, :]
+        if state is None:
+            state = initial_state(self.cell, xs[0])
+        return flatten_call(xs, state, extras, inside)
+
+    def _plan(self, call: Call) -> Plan | str:
+        reason = self._obstacle(call)
+        if reason:
+            return reason
+        key = self._key(call)
+        if key not in self._plans:
+            try:
+                with torch.enable_grad():
+                    self._plans[key] = Plan(self.cell, names_of(self.cell), call)
+            except Untraceable as error:
+                self._plans[key] = str(error)
+                warnings.warn(
+                    f"{type(self.cell).__name__} runs as a plain loop over time: {error}", RuntimeWarning, stacklevel=4
+                )
+        return self._plans[key]
+
+    def _obstacle(self, call: Call) -> str:
+        """Why this call runs as a plain loop, whatever the cell is."""
+        if private.missing():
+            return private.missing()
+        if call.xs.shape[1] == 0:
+            return "the batch is empty"
+        if private.is_transformed():
+            return "inside a transform of torch.func"
+        inputs = [*call.sequences, *call.state, *call.extras, *self.cell.parameters()]
+        if any(forward_ad.unpack_dual(one).tangent is not None for one in inputs):
+            return "in forward-mode differentiation"
+        return ""
+
+    def _key(self, call: Call) -> tuple[Any, ...]:
+        tensors = [*call.state, *call.extras]
+        batch = call.xs.shape[1]
+        kinds = tuple((one.shape[one.dim() > 0 and one.shape[0] == batch :], one.dtype, one.device) for one in tensors)
+        modes = tuple(module.training for module in self.cell.modules())
+        names = names_of(self.cell)
+        parameters = tuple((one.dtype, one.device) for one in self.cell.parameters())
+        cast = private.autocast_key(call.xs.device.type)
+        return (
+            call.xs.shape[2:], call.xs.dtype, call.xs.device, call.inside is None, str(call.state_structure),
+            str(call.extras_structure), kinds, modes, tuple(names.trained), parameters, cast,
+        )  # fmt: skip
+
+    def _fused(self, plan: Plan, call: Call, states: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        names = names_of(self.cell)
+        groups = [
+            [one.contiguous() for one in call.sequences],
+            call.state,
+            call.extras,
+            tensors_of(self.cell, names.trained),
+            tensors_of(self.cell, names.fixed),
+        ]
+        options = Options(self.reverse, self.compile, states)
+        tensors = [one for group in groups for one in group]
+        with private.no_autocast(call.xs.device.type):
+            if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+                found = Fused.apply(plan, options, tuple(map(len, groups)), *tensors)
+                count = len(call.state)
+                return found[0], list(found[1 : 1 + count]), list(found[1 + count :])
+            outputs, every, last, _ = run_forward(plan, options, groups, keep=False)
+            return torch.stack(outputs), last, [torch.stack(one) for one in zip(*every)] if states else []
+
+    def _compare_with_loop(self, call: Call, outputs: Tensor, last: list[Tensor]) -> None:
+        with torch.no_grad():
+            expected, expected_last, _ = run_loop(self.cell, call, self.reverse)
+        for what, found, wanted in (("outputs", outputs, expected), ("the last state", last[0], expected_last[0])):
+            difference = float((found - wanted).abs().max())
+            size = float(wanted.abs().max()) or 1.0
+            tolerance = 100 * torch.finfo(wanted.dtype).eps * call.xs.shape[0] ** 0.5
+            if not difference <= tolerance * size:
+                raise RuntimeError(
+                    f"{what} differ from those of the plain loop by {difference / size:.1e}; this is a fault of rnnfuse"
+                )

@@ -1,0 +1,58 @@
+"""Several layers, in one direction or in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .recurrent import Recurrent
+
+
+class Stack(nn.Module):
+    """Layers on top of each other: `ys, last = stack(xs)`, where `last` has the last state of every layer and direction.
+
+    `cells`: one for each layer; with `bidirectional`, a pair for each, forwards and backwards, whose outputs are
+    concatenated.
+
+        >>> stack = Stack([nn.LSTMCell(3, 4), nn.LSTMCell(4, 4)])
+        >>> ys, last = stack(torch.randn(7, 2, 3))
+        >>> ys.shape, len(last)
+        (torch.Size([7, 2, 4]), 2)
+    """
+
+    def __init__(
+        self, cells: Sequence[Any], *, bidirectional: bool = False, batch_first: bool = False, **options: Any
+    ) -> None:
+        super().__init__()
+        self.batch_first = batch_first
+        pairs = [tuple(one) if bidirectional else (one,) for one in cells]
+        if not pairs or any(len(pair) != 1 + bidirectional for pair in pairs):
+            raise ValueError("a stack needs a cell for each layer; with bidirectional=True, a pair of cells")
+        self.layers = nn.ModuleList(
+            nn.ModuleList(Recurrent(cell, reverse=bool(k), **options) for k, cell in enumerate(pair)) for pair in pairs
+        )
+
+    def forward(
+        self, xs: Tensor, state: Sequence[Any] | None = None, lengths: Tensor | None = None, **extras: Any
+    ) -> tuple[Tensor, list[Any]]:
+        """`state`: one for each layer and direction, in the order of the last states."""
+        directions = [layer for pair in self.layers for layer in pair]
+        if state is not None and len(state) != len(directions):
+            raise ValueError(f"there are {len(directions)} layers and directions, and {len(state)} states")
+        given = iter(state if state is not None else [None] * len(directions))
+        xs = xs.transpose(0, 1) if self.batch_first else xs
+        last = []
+        for pair in self.layers:
+            outputs = []
+            for layer in pair:
+                ys, end = layer(xs, next(given), lengths, **extras)
+                outputs.append(ys)
+                last.append(end)
+            xs = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+        return (xs.transpose(0, 1) if self.batch_first else xs), last
+
+    def explain(self) -> str:
+        return "\n\n".join(layer.explain() for pair in self.layers for layer in pair)
