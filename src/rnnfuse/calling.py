@@ -72,8 +72,8 @@ def split_result(result: Any, state_structure: Any) -> tuple[Tensor, list[Tensor
         if structure == state_structure:
             return result[0], leaves, result[1]
     raise TypeError(
-        "a cell must return its new state, or a pair of output and new state, and the new state must have the structure "
-        f"of the state it was given: {state_structure}, not {structure}"
+        "a cell must return its new state, or a pair of output and new state, and the new state must have the "
+        f"structure of the state it was given: {state_structure}, not {structure}"
     )
 
 
@@ -87,7 +87,7 @@ def masked(
     def choose(value: Tensor, other: Tensor) -> Tensor:
         return torch.where(inside.view(-1, *[1] * (value.dim() - 1)), value, other)
 
-    return choose(output, torch.zeros_like(output)), [choose(*pair) for pair in zip(new, old)]
+    return choose(output, torch.zeros_like(output)), [choose(*pair) for pair in zip(new, old, strict=True)]
 
 
 def initial_state(cell: nn.Module, x: Tensor) -> Any:

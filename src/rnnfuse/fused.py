@@ -32,7 +32,7 @@ class Values:
     def run_once(self, part: Part) -> None:
         if part:
             found = part(self.rows, [self.constant[one] for one in part.inputs])
-            self.constant.update(zip(part.outputs, found))
+            self.constant.update(zip(part.outputs, found, strict=True))
 
     def run_over_all_steps(self, part: Part) -> list[Tensor]:
         return list(part(self.steps * self.rows, [self.merged(one) for one in part.inputs])) if part else []
@@ -70,28 +70,30 @@ def run_forward(
     sequences, state, extras, trained, fixed = call
     ports, steps, rows = plan.step.ports, sequences[0].shape[0], sequences[0].shape[1]
     values = Values(plan, steps, rows)
-    values.constant.update(zip([*ports.extras, *ports.trained, *ports.fixed], [*extras, *trained, *fixed]))
-    values.stepwise.update(zip(ports.sequences, sequences))
-    values.stepwise.update(zip(ports.random, (_draw(one, steps, rows, sequences[0].device) for one in plan.step.draws)))
+    values.constant.update(zip([*ports.extras, *ports.trained, *ports.fixed], [*extras, *trained, *fixed], strict=True))
+    values.stepwise.update(zip(ports.sequences, sequences, strict=True))
+    values.stepwise.update(
+        zip(ports.random, (_draw(one, steps, rows, sequences[0].device) for one in plan.step.draws), strict=True)
+    )
     values.run_once(plan.once)
     ahead = plan.ahead if keep else plan.ahead_alone
-    for node, value in zip(ahead.outputs, values.run_over_all_steps(ahead)):
+    for node, value in zip(ahead.outputs, values.run_over_all_steps(ahead), strict=True):
         values.stepwise[node] = values.separated(node, value).contiguous()
 
     loop = plan.loop if keep else plan.loop_alone
     kept: dict[fx.Node, list[Any]] = {node: [None] * steps for node in (*loop.outputs, *ports.state)}
     values.stepwise.update(kept)
     order = range(steps)[::-1] if options.reverse else range(steps)
-    current, function = list(state), None
+    current, function = [one.contiguous() for one in state], None
     outputs: list[Any] = [None] * steps
     states: list[Any] = [None] * steps
     for t in order:
-        for node, value in zip(ports.state, current):
+        for node, value in zip(ports.state, current, strict=True):
             kept[node][t] = value
         if loop:
             given = [values.at(one, t) for one in loop.inputs]
             function = function or _function(loop, rows, given, options)
-            for node, value in zip(loop.outputs, function(given)):
+            for node, value in zip(loop.outputs, function(given), strict=True):
                 kept[node][t] = value
         current = [values.at(one, t) for one in ports.new_state]
         outputs[t], states[t] = values.at(ports.output, t), current
@@ -117,40 +119,39 @@ def run_backward(
     kept: dict[fx.Node, list[Any]] = {node: [None] * steps for node in (*back.outputs, *ports.d_state)}
     values.stepwise.update(kept)
     values.stepwise[ports.d_output] = d_outputs
-    added = {one for one in (*ports.d_trained, *ports.d_extras) if one is not None and plan.zones.of[one] is Zone.BACK}
-    current, function = list(d_state), None
+    added = {one for one in (*plan.d_trained, *plan.d_extras) if one is not None and plan.zones.of[one] is Zone.BACK}
+    current, function = [one.contiguous() for one in d_state], None
     for t in range(steps) if options.reverse else range(steps)[::-1]:
         if d_states:
-            current = [one + all_steps[t] for one, all_steps in zip(current, d_states)]
-        for node, value in zip(ports.d_state, current):
+            current = [one + all_steps[t] for one, all_steps in zip(current, d_states, strict=True)]
+        for node, value in zip(ports.d_state, current, strict=True):
             kept[node][t] = value
         if back:
             given = [values.at(one, t) for one in back.inputs]
             function = function or _function(back, rows, given, options)
-            for node, value in zip(back.outputs, function(given)):
+            for node, value in zip(back.outputs, function(given), strict=True):
                 kept[node][t] = value
                 if node in added:
                     sums[node] = sums[node] + value if node in sums else value
         current = [
-            torch.zeros_like(old) if one is None else values.at(one, t) for one, old in zip(ports.d_old_state, current)
+            torch.zeros_like(old) if one is None else values.at(one, t)
+            for one, old in zip(plan.d_old_state, current, strict=True)
         ]
         if not used_later & set(ports.d_state):
             for node in ports.d_state:
                 kept[node][t] = None
-    after = dict(zip(plan.after.outputs, values.run_over_all_steps(plan.after)))
+    after = dict(zip(plan.after.outputs, values.run_over_all_steps(plan.after), strict=True))
 
     def over_steps(node: fx.Node | None) -> Tensor | None:
         if node is None:
             return None
         if node in after:
             return values.separated(node, after[node])
-        if node in values.constant:  # what depends on no gradient is zero
-            return None
         value = values.stepwise[node]
         return value if isinstance(value, Tensor) else torch.stack(list(value))
 
     def total(node: fx.Node | None) -> Tensor | None:
-        if node is None or plan.zones.of[node] in (Zone.ONCE, Zone.ANYWHERE):
+        if node is None:
             return None
         if node in sums:
             return sums[node]
@@ -160,10 +161,10 @@ def run_backward(
         return None if every is None else every.sum(0)
 
     return (
-        [over_steps(one) for one in ports.d_sequences],
+        [over_steps(one) for one in plan.d_sequences],
         list(current),
-        [total(one) for one in ports.d_extras],
-        [total(one) for one in ports.d_trained],
+        [total(one) for one in plan.d_extras],
+        [total(one) for one in plan.d_trained],
     )
 
 
@@ -189,7 +190,7 @@ class Fused(torch.autograd.Function):
         ctx.save_for_backward(*saved)
         found = [torch.stack(outputs), *[one.clone() for one in last]]
         if options.states:
-            found += [torch.stack(one) for one in zip(*states)]
+            found += [torch.stack(one) for one in zip(*states, strict=True)]
         return tuple(found)
 
     @staticmethod
@@ -236,8 +237,8 @@ def derivative_by_loop(
             states[t] = current
         results = [torch.stack(outputs), *current]
         if options.states:
-            results += [torch.stack(one) for one in zip(*states)]
+            results += [torch.stack(one) for one in zip(*states, strict=True)]
     wanted = [one for one in inputs if one.requires_grad]
     found = torch.autograd.grad(results, wanted, gradients, create_graph=True, allow_unused=True)
-    by_input = dict(zip(map(id, wanted), found))
+    by_input = dict(zip(map(id, wanted), found, strict=True))
     return [by_input.get(id(one)) for one in inputs]

@@ -26,4 +26,4 @@ def run_loop(cell: nn.Module, call: Call, reverse: bool = False) -> tuple[Tensor
             state = private.unflatten(new_leaves, call.state_structure)
         leaves = new_leaves
         outputs[t], states[t] = output, leaves
-    return torch.stack(outputs), leaves, [torch.stack(one) for one in zip(*states)]
+    return torch.stack(outputs), leaves, [torch.stack(one) for one in zip(*states, strict=True)]

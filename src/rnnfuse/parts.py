@@ -1,4 +1,4 @@
-"""The operators of a zone as a function of its own: what it needs of other zones goes in, what they need of it comes out."""
+"""The operators of a zone as a function: what they need of other zones goes in, what others need of them comes out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Part:
 
             class Closed(torch.nn.Module):
                 def forward(self, *given: Tensor) -> Sequence[Tensor]:
-                    return module(rows, *given)
+                    # What comes out of one step goes into the next, which is compiled for one layout.
+                    return [one.contiguous() for one in module(rows, *given)]
 
             self._compiled[key] = private.compiled(Closed(), values)
         return self._compiled[key]

@@ -22,8 +22,12 @@ class Plan:
         self.step, self.packed = pack_products(trace_step(cell, names, call))
         self.zones = Zones(self.step)
         ports, of = self.step.ports, self.zones.of
-        results = [one for one in (*ports.d_trained, *ports.d_sequences, *ports.d_extras) if one is not None]
-        old = [one for one in ports.d_old_state if one is not None]
+        self.d_trained, self.d_sequences, self.d_extras, self.d_old_state = (
+            [one if self.zones.depends_on_gradient(one) else None for one in some]
+            for some in (ports.d_trained, ports.d_sequences, ports.d_extras, ports.d_old_state)
+        )
+        results = [one for one in (*self.d_trained, *self.d_sequences, *self.d_extras) if one is not None]
+        old = [one for one in self.d_old_state if one is not None]
 
         self.after = Part(self.zones, Zone.AFTER, _only(results, of, Zone.AFTER))
         self.back = Part(self.zones, Zone.BACK, _only([*old, *results, *self.after.inputs], of, Zone.BACK))
@@ -35,7 +39,8 @@ class Plan:
         self.ahead = Part(self.zones, Zone.AHEAD, _only([*needed, *saved], of, Zone.AHEAD))
         self.ahead_alone = Part(self.zones, Zone.AHEAD, _only([*forward, *self.loop_alone.inputs], of, Zone.AHEAD))
         needed += self.ahead.inputs
-        self.once = Part(self.zones, Zone.ONCE, _only([*needed, *saved], of, Zone.ONCE))
+        filled = _only(forward, of, Zone.ANYWHERE)
+        self.once = Part(self.zones, Zone.ONCE, [*_only([*needed, *saved], of, Zone.ONCE), *filled])
 
     def row_dimension(self, node: fx.Node) -> int:
         return self.step.row_dimensions[node][0]

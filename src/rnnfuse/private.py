@@ -29,12 +29,12 @@ except ImportError as error:  # pragma: no cover - another version of PyTorch
 
 #: Operators that are taken apart when a step is traced, so that products and pointwise operators become visible.
 _TAKEN_APART = (
-    "addmm", "baddbmm", "t", "sigmoid_backward", "tanh_backward", "silu",
-    "silu_backward", "gelu", "gelu_backward", "threshold_backward", "softplus", "softplus_backward",
-    "log_sigmoid_forward", "log_sigmoid_backward", "elu", "elu_backward", "leaky_relu", "leaky_relu_backward", "hardtanh",
-    "hardtanh_backward", "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data", "native_dropout",
-    "native_dropout_backward", "select_backward", "slice_backward", "addcmul", "addcdiv", "lerp",
-    "rsub", "hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "mish", "mish_backward",
+    "addmm", "baddbmm", "t", "sigmoid_backward", "tanh_backward", "silu", "silu_backward", "gelu", "gelu_backward",
+    "threshold_backward", "softplus", "softplus_backward", "log_sigmoid_forward", "log_sigmoid_backward", "elu",
+    "elu_backward", "leaky_relu", "leaky_relu_backward", "hardtanh", "hardtanh_backward", "_softmax",
+    "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data", "native_dropout",
+    "native_dropout_backward", "select_backward", "slice_backward", "addcmul", "addcdiv", "lerp", "rsub",
+    "hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "mish", "mish_backward",
 )  # fmt: skip
 
 

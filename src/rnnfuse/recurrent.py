@@ -20,8 +20,8 @@ from .tracing import Untraceable
 class Recurrent(nn.Module):
     """Runs a cell over time: `ys, last = layer(xs)`.
 
-    The cell is any module called as `cell(x, state) -> state` or `-> (output, state)`, for one step; the state is a tensor,
-    or a tuple, list or dict of tensors. Its first tensor is the output where the cell returns no other.
+    The cell is any module called as `cell(x, state) -> state` or `-> (output, state)`, for one step; the state is a
+    tensor, or a tuple, list or dict of tensors. Its first tensor is the output where the cell returns no other.
 
         >>> class Cell(nn.Module):
         ...     def __init__(self, width, hidden):
@@ -140,7 +140,9 @@ class Recurrent(nn.Module):
         key = self._key(call)
         if key not in self._plans:
             try:
-                with torch.enable_grad():
+                devices = [call.xs.device] if call.xs.is_cuda else []
+                # Making a plan runs the cell, which may draw random numbers: the user's are not touched.
+                with torch.enable_grad(), torch.random.fork_rng(devices):
                     self._plans[key] = Plan(self.cell, names_of(self.cell), call)
             except Untraceable as error:
                 self._plans[key] = str(error)
@@ -192,7 +194,7 @@ class Recurrent(nn.Module):
                 count = len(call.state)
                 return found[0], list(found[1 : 1 + count]), list(found[1 + count :])
             outputs, every, last, _ = run_forward(plan, options, groups, keep=False)
-            return torch.stack(outputs), last, [torch.stack(one) for one in zip(*every)] if states else []
+            return torch.stack(outputs), last, [torch.stack(one) for one in zip(*every, strict=True)] if states else []
 
     def _compare_with_loop(self, call: Call, outputs: Tensor, last: list[Tensor]) -> None:
         with torch.no_grad():

@@ -1,8 +1,8 @@
 """Which operators treat every sequence of a batch alike: only those may run over all steps at once.
 
 If an operator computes each row from the same row of its inputs, it may be given the rows of all steps together. If it
-adds up over the rows, as the gradient of a weight does, then over all rows it adds up over all steps as well. Whatever is
-not known to do one or the other stays in the loop, which is always right.
+adds up over the rows, as the gradient of a weight does, then over all rows it adds up over all steps as well. Whatever
+is not known to do one or the other stays in the loop, which is always right.
 """
 
 from __future__ import annotations
@@ -28,19 +28,25 @@ class Kind(Enum):
 
 #: Operators that only move or copy numbers, and keep the order of the rows.
 _MOVES = {
-    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims,
-    aten.expand.default, aten.permute.default, aten.transpose.int, aten.t.default, aten.clone.default, aten.detach.default,
-    aten.alias.default, aten._to_copy.default, aten.slice.Tensor, aten.select.int, aten.constant_pad_nd.default,
-    aten.view_as.default,
+    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default, aten.squeeze.dim,
+    aten.squeeze.dims, aten.expand.default, aten.permute.default, aten.transpose.int, aten.t.default,
+    aten.clone.default, aten.detach.default, aten.alias.default, aten._to_copy.default, aten.slice.Tensor,
+    aten.select.int, aten.constant_pad_nd.default, aten.view_as.default,
 }  # fmt: skip
 
 #: New tensors that have the same value everywhere, of whatever size.
 FILLED = {aten.full.default, aten.zeros.default, aten.ones.default, aten.scalar_tensor.default}
 
+#: Operators for which a number of rows is a size, and not a value as in the derivative of a mean over the batch.
+_SIZED = {
+    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.expand.default, aten.full.default,
+    aten.zeros.default, aten.ones.default,
+}  # fmt: skip
+
 #: Reductions, with the place of their dimensions among the arguments.
 _REDUCTIONS = {
-    aten.sum.dim_IntList: 1, aten.mean.dim: 1, aten.amax.default: 1, aten.amin.default: 1, aten.prod.dim_int: 1, aten.any.dim: 1,
-    aten.logsumexp.default: 1, aten.var.correction: 1, aten.argmax.default: 1, aten.argmin.default: 1,
+    aten.sum.dim_IntList: 1, aten.mean.dim: 1, aten.amax.default: 1, aten.amin.default: 1, aten.prod.dim_int: 1,
+    aten.any.dim: 1, aten.logsumexp.default: 1, aten.var.correction: 1, aten.argmax.default: 1, aten.argmin.default: 1,
 }  # fmt: skip
 
 #: Along one dimension, which must not be that of the rows; with its place among the arguments.
@@ -73,6 +79,8 @@ def _kind(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
         return Kind.MIXED
     if node.op == "placeholder":
         return Kind.ROWS if dimensions else Kind.FIXED
+    if _counts_rows(node, step) and node.target not in _SIZED:
+        return Kind.MIXED
     inputs = _inputs(node, step)
     of_inputs = {kinds[one] for one in inputs}
     if Kind.MIXED in of_inputs:
@@ -84,6 +92,11 @@ def _kind(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
     if Kind.SUMMED in of_inputs:
         return Kind.SUMMED if not dimensions and _stays_summed(node, inputs, kinds) else Kind.MIXED
     return _of_rows(node, step, kinds)
+
+
+def _counts_rows(node: fx.Node, step: Step) -> bool:
+    """Whether the number of sequences itself is an argument."""
+    return any(one not in step.shapes for one in node.all_input_nodes if one.target is not operator.getitem)
 
 
 def _of_several(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:

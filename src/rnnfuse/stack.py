@@ -12,7 +12,7 @@ from .recurrent import Recurrent
 
 
 class Stack(nn.Module):
-    """Layers on top of each other: `ys, last = stack(xs)`, where `last` has the last state of every layer and direction.
+    """Layers on top of each other: `ys, last = stack(xs)`; `last` has the last state of every layer and direction.
 
     `cells`: one for each layer; with `bidirectional`, a pair for each, forwards and backwards, whose outputs are
     concatenated.

@@ -1,8 +1,8 @@
 """One step of a cell and its derivative, as one graph over flat lists of tensors.
 
 The step is traced twice, with two numbers of sequences that no other size has. What differs between the two graphs is
-what depends on the number of sequences: the rows. So rows are known by analysis, and a hidden size that happens to equal
-the batch size confuses nothing. In the graph that is kept, every such number is the placeholder `rows`.
+what depends on the number of sequences: the rows. So rows are known by analysis, and a hidden size that happens to
+equal the batch size confuses nothing. In the graph that is kept, every such number is the placeholder `rows`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor, fx, nn
 
 from . import private
 from .calling import Call, Names, masked, split_result, tensors_of
+from .rewriting import LIKE, RANDOM, SPLITS, Draw, cut_out, draw_ahead, fill_by_size, merge_duplicates, sort
 
 
 class Untraceable(Exception):
@@ -48,15 +49,6 @@ class Ports(NamedTuple):
         return [one for one in found if one is not None]
 
 
-class Draw(NamedTuple):
-    """Random numbers of a step: the operator that draws them, and a number that it needs."""
-
-    target: Any
-    probability: float | None
-    dtype: torch.dtype
-    sizes: tuple[int | None, ...]  # None: the number of sequences
-
-
 class Step(NamedTuple):
     module: fx.GraphModule  # holds the constants of the graph
     graph: fx.Graph
@@ -68,8 +60,8 @@ class Step(NamedTuple):
 
     def tidied(self) -> Step:
         """The same step after its graph was rewritten: in order, nothing twice, nothing that is not used."""
-        _sort(self.graph)
-        _merge_duplicates(self.graph)
+        sort(self.graph)
+        merge_duplicates(self.graph)
         self.graph.eliminate_dead_code()
         self.graph.lint()
         return self._replace(ports=_ports(self.graph, self.counts))
@@ -135,7 +127,7 @@ class Joint:
         state: list[Tensor],
         extras: list[Tensor],
     ) -> tuple[Tensor, list[Tensor]]:
-        values = dict(zip([*self._names.trained, *self._names.fixed], [*trained, *fixed]))
+        values = dict(zip([*self._names.trained, *self._names.fixed], [*trained, *fixed], strict=True))
         given = private.unflatten(state, self._call.state_structure)
         more = private.unflatten(extras, self._call.extras_structure)
         result = torch.func.functional_call(self._cell, values, (sequences[0], given), more)
@@ -158,7 +150,7 @@ class Joint:
 
         def of_chosen(*values: Tensor) -> tuple[Tensor, ...]:
             now = list(everything)
-            for k, value in zip(chosen, values):
+            for k, value in zip(chosen, values, strict=True):
                 now[k] = value
             a, b, c = ends[0], sum(ends[:2]), sum(ends)
             output, new_state = self.step(now[:a], fixed, now[a:b], now[b:c], now[c:])
@@ -166,7 +158,7 @@ class Joint:
 
         results, pull_back = torch.func.vjp(of_chosen, *[everything[k] for k in chosen])
         gradients: list[Tensor | None] = [None] * len(everything)
-        for k, gradient in zip(chosen, pull_back((d_output, *d_state))):
+        for k, gradient in zip(chosen, pull_back((d_output, *d_state)), strict=True):
             gradients[k] = gradient
         return [*results, *gradients]
 
@@ -174,7 +166,7 @@ class Joint:
 def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int, names: Names, call: Call) -> Step:
     """The first graph with `rows` in the place of all numbers that differ from the second."""
     graph = first.graph
-    pairs = list(zip(graph.nodes, second.graph.nodes))
+    pairs = list(zip(graph.nodes, second.graph.nodes, strict=True))
     if len(graph.nodes) != len(second.graph.nodes) or any(a.op != b.op or a.target != b.target for a, b in pairs):
         raise Untraceable("the step does something else for another number of sequences")
     with graph.inserting_before(next(iter(graph.nodes))):
@@ -183,7 +175,9 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
 
     def replaced(a: Any, b: Any) -> Any:
         if isinstance(a, (list, tuple)):
-            return type(a)(replaced(x, y) for x, y in zip(a, b))
+            return type(a)(replaced(x, y) for x, y in zip(a, b, strict=True))
+        if isinstance(a, float) and a != b and not (a != a and b != b):
+            raise Untraceable(f"a number depends on how many sequences there are: {a:g} became {b:g}")
         if isinstance(a, bool) or not isinstance(a, int) or a == b:
             return a
         factor = a // few
@@ -197,119 +191,32 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
     dimensions: dict[fx.Node, tuple[int, ...]] = {}
     shapes: dict[fx.Node, tuple[int, ...]] = {}
     for a, b in pairs:
+        if a.op == "get_attr" and getattr(getattr(first, a.target), "requires_grad", False):
+            raise Untraceable("the step uses a parameter that is not one of the cell's own parameters")
         if a.op == "call_function":
             a.args = replaced(a.args, b.args)
             a.kwargs = {name: replaced(value, b.kwargs[name]) for name, value in a.kwargs.items()}
-            if _changes_an_input(a):
+            if a.target is torch.ops.aten.copy_.default:
                 raise Untraceable("the step changes one of its buffers or inputs in place")
+            if "as_strided" in str(a.target):  # which part of which tensor it is would be lost
+                raise Untraceable("the step writes into a part of a tensor in place")
         value, other = a.meta.get("val"), b.meta.get("val")
         if isinstance(value, Tensor):
             shapes[a] = tuple(value.shape)
-            dimensions[a] = tuple(k for k, (m, n) in enumerate(zip(value.shape, other.shape)) if m != n)
+            dimensions[a] = tuple(k for k, (m, n) in enumerate(zip(value.shape, other.shape, strict=True)) if m != n)
     for node in list(graph.nodes):
-        if node.target in _LIKE:
-            _fill_by_size(graph, node, rows, dimensions, shapes)
-        elif node.target is operator.getitem and node.args[0].target in _SPLITS:
-            _cut_out(graph, node, dimensions, shapes)
+        if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+            node.target = torch.ops.aten.reshape.default  # the rows of all steps may lie in memory in another way
+        if node.target in LIKE:
+            fill_by_size(graph, node, rows, dimensions, shapes)
+        elif node.target is operator.getitem and node.args[0].target in SPLITS:
+            cut_out(graph, node, dimensions, shapes)
     draws: list[Draw] = []
     for node in list(graph.nodes):
-        if node.target in _RANDOM:
-            draws.append(_drawn_ahead(graph, node, len(draws), dimensions, shapes))
+        if node.target in RANDOM:
+            draws.append(draw_ahead(graph, node, len(draws), dimensions, shapes))
     counts = (len(names.trained), len(names.fixed), len(call.sequences), len(call.state), len(call.extras))
     return Step(first, graph, _ports(graph, counts), dimensions, shapes, draws, counts).tidied()
-
-
-_SPLITS = {torch.ops.aten.split.Tensor, torch.ops.aten.split_with_sizes.default}
-
-
-def _cut_out(
-    graph: fx.Graph, node: fx.Node, dimensions: dict[fx.Node, tuple[int, ...]], shapes: dict[fx.Node, tuple[int, ...]]
-) -> None:
-    """One piece of a split as a slice: an operator with a single result."""
-    split, index = node.args
-    source, sizes = split.args[:2]
-    dimension = split.args[2] if len(split.args) > 2 else split.kwargs.get("dim", 0)
-    if isinstance(sizes, fx.Node) or (
-        isinstance(sizes, (list, tuple)) and any(isinstance(one, fx.Node) for one in sizes)
-    ):
-        return  # along the rows
-    start = index * sizes if isinstance(sizes, int) else sum(sizes[:index])
-    end = start + shapes[node][dimension]
-    if dimension % len(shapes[node]) in dimensions[node]:
-        return
-    with graph.inserting_before(node):
-        piece = graph.call_function(torch.ops.aten.slice.Tensor, (source, dimension, start, end))
-    piece.meta = dict(node.meta)
-    dimensions[piece], shapes[piece] = dimensions.pop(node), shapes.pop(node)
-    node.replace_all_uses_with(piece)
-    graph.erase_node(node)
-
-
-#: New tensors whose size is that of another one, which they need for nothing else; with their value.
-_LIKE = {
-    torch.ops.aten.zeros_like.default: 0,
-    torch.ops.aten.ones_like.default: 1,
-    torch.ops.aten.full_like.default: None,
-    torch.ops.aten.new_zeros.default: 0,
-    torch.ops.aten.new_ones.default: 1,
-    torch.ops.aten.new_full.default: None,
-}
-
-
-def _fill_by_size(
-    graph: fx.Graph,
-    node: fx.Node,
-    rows: fx.Node,
-    dimensions: dict[fx.Node, tuple[int, ...]],
-    shapes: dict[fx.Node, tuple[int, ...]],
-) -> None:
-    """Name the size instead of the tensor, so that the value depends on nothing."""
-    value = _LIKE[node.target]
-    if value is None:
-        value = node.args[-1]
-    size = [rows if k in dimensions[node] else length for k, length in enumerate(shapes[node])]
-    example = node.meta["val"]
-    with graph.inserting_before(node):
-        filled = graph.call_function(
-            torch.ops.aten.full.default, (size, value), {"dtype": example.dtype, "device": example.device}
-        )
-    filled.meta = dict(node.meta)
-    dimensions[filled], shapes[filled] = dimensions.pop(node), shapes.pop(node)
-    node.replace_all_uses_with(filled)
-    graph.erase_node(node)
-
-
-_RANDOM = {
-    torch.ops.aten.rand_like.default,
-    torch.ops.aten.randn_like.default,
-    torch.ops.aten.rand.default,
-    torch.ops.aten.randn.default,
-    torch.ops.aten.bernoulli.p,
-}
-
-
-def _drawn_ahead(
-    graph: fx.Graph,
-    node: fx.Node,
-    number: int,
-    dimensions: dict[fx.Node, tuple[int, ...]],
-    shapes: dict[fx.Node, tuple[int, ...]],
-) -> Draw:
-    """Put a placeholder in the place of an operator that draws random numbers."""
-    with graph.inserting_before(next(iter(graph.nodes))):
-        drawn = graph.placeholder(f"random_{number}")
-    drawn.meta = dict(node.meta)
-    dimensions[drawn], shapes[drawn] = dimensions.pop(node), shapes.pop(node)
-    probability = float(node.args[1]) if node.target is torch.ops.aten.bernoulli.p else None
-    node.replace_all_uses_with(drawn)
-    target, dtype = node.target, node.meta["val"].dtype
-    graph.erase_node(node)
-    sizes = tuple(None if k in dimensions[drawn] else size for k, size in enumerate(shapes[drawn]))
-    return Draw(target, probability, dtype, sizes)
-
-
-def _changes_an_input(node: fx.Node) -> bool:
-    return node.target is torch.ops.aten.copy_.default
 
 
 def _ports(graph: fx.Graph, counts: Sequence[int]) -> Ports:
@@ -341,48 +248,6 @@ def _ports(graph: fx.Graph, counts: Sequence[int]) -> Ports:
         d_old_state=take(found, states),
         d_extras=take(found, extras),
     )
-
-
-def _sort(graph: fx.Graph) -> None:
-    """Every node after all that it needs: rewriting may have put one before."""
-    end = next(node for node in graph.nodes if node.op == "output")
-    placed = {node for node in graph.nodes if node.op == "placeholder"}
-    stack = [end]
-    while stack:
-        node = stack[-1]
-        waiting = [one for one in node.all_input_nodes if one not in placed]
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        if node not in placed and node is not end:
-            end.prepend(node)
-            placed.add(node)
-    for node in reversed(list(graph.nodes)):
-        if node is not end and node not in placed:
-            graph.erase_node(node)
-
-
-def _merge_duplicates(graph: fx.Graph) -> None:
-    """The same operator on the same values, once. Random numbers are placeholders by now."""
-    known: dict[Any, fx.Node] = {}
-    for node in list(graph.nodes):
-        if node.op == "call_function":
-            key = (node.target, _hashable(node.args), _hashable(node.kwargs))
-            if key in known:
-                node.replace_all_uses_with(known[key])
-                graph.erase_node(node)
-            else:
-                known[key] = node
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return tuple(_hashable(one) for one in value)
-    if isinstance(value, dict):
-        return tuple((name, _hashable(one)) for name, one in sorted(value.items()))
-    # 1 and 1.0 and True are equal, and not the same argument.
-    return value if isinstance(value, fx.Node) else (type(value), repr(value))
 
 
 def _reason(error: Exception, cell: nn.Module) -> str:

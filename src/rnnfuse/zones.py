@@ -41,6 +41,10 @@ class Zones:
         self._place_late_values()
         self._place_gradients()
 
+    def depends_on_gradient(self, node: fx.Node | None) -> bool:
+        """A derivative that does not is zero: it is linear in the gradient it was given."""
+        return node is not None and "gradient" in self._sources[node]
+
     def in_zone(self, zone: Zone) -> list[fx.Node]:
         return [node for node, found in self.of.items() if found is zone]
 
@@ -75,7 +79,7 @@ class Zones:
         return Zone.AHEAD
 
     def _runs_over_all_steps(self, node: fx.Node) -> bool:
-        """Whether an operator may be given the rows of all steps: it treats rows alike, and all its inputs have them."""
+        """Whether an operator may be given the rows of all steps: it treats them alike, and its inputs have them."""
         if self.kinds[node] not in (Kind.ROWS, Kind.SUMMED):
             return False
         return all(self._has_all_steps(one) for one in node.all_input_nodes)

@@ -1,0 +1,45 @@
+"""A layer beside the plain loop: outputs, last states and every gradient."""
+
+import torch
+
+from rnnfuse import Recurrent
+from rnnfuse.calling import flatten_call, initial_state
+from rnnfuse.loop import run_loop
+from rnnfuse.private import flatten
+
+
+def both(cell, xs, state=None, lengths=None, extras=None, **options):
+    """[(what, by the layer, by the loop)] for outputs, last states and the gradients of all that can have one."""
+    extras = extras or {}
+    state = initial_state(cell, xs[0]) if state is None else state
+    leaves = [one for one in flatten((xs, state, extras))[0] if one.is_floating_point()]
+    wanted = [one.requires_grad_() for one in leaves] + [one for one in cell.parameters() if one.requires_grad]
+    inside = None if lengths is None else torch.arange(len(xs))[:, None] < lengths[None]
+    outputs, last, _ = run_loop(cell, flatten_call(xs, state, extras, inside), options.get("reverse", False))
+    expected = [outputs, *last, *gradients(outputs, last, wanted)]
+    layer = Recurrent(cell, **options)
+    outputs, end = layer(xs, state, lengths, **extras)
+    last = flatten(end)[0]
+    found = [outputs, *last, *gradients(outputs, last, wanted)]
+    return layer, list(zip(found, expected, strict=True))
+
+
+def gradients(outputs, last, wanted):
+    generator = torch.Generator().manual_seed(1)
+    loss = 0
+    for one in (outputs, *last):
+        if one.requires_grad:
+            loss = loss + (one * torch.randn(one.shape, generator=generator, dtype=torch.float64).to(one)).sum()
+    return torch.autograd.grad(loss, wanted, allow_unused=True)
+
+
+def assert_same(pairs, tolerance=1e-10):
+    for k, (found, expected) in enumerate(pairs):
+        if found is None or expected is None:
+            other = expected if found is None else found
+            assert other is None or not other.any(), f"value {k} is missing"
+            continue
+        assert found.shape == expected.shape
+        scale = max(1.0, float(expected.detach().abs().max())) if expected.numel() else 1.0
+        worst = float((found - expected).detach().abs().max()) if expected.numel() else 0.0
+        assert worst <= tolerance * scale, f"value {k} is off by {worst / scale:.1e}"

@@ -1,0 +1,427 @@
+"""What a loop can do, a layer can do: states, lengths, dropout, precision, derivatives of every kind, and company."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+import torch
+from cells import FineLstm, GruBefore, LayerNormLstm, OwnOutput, SLstm
+from helpers import assert_same, both
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import rnnfuse
+from rnnfuse.plan import Plan
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def doubles(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def plan_of(layer):
+    (plan,) = layer._plans.values()
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+# --- what comes out ---
+
+
+def test_all_states_and_their_gradients():
+    cell = FineLstm(3, 4).double()
+    layer = rnnfuse.Recurrent(cell, compile=False)
+    xs = doubles(6, 5, 3)
+    ys, _, states = layer(xs, states=True)
+    h, c = cell.initial_state(xs[0])
+    for t in range(6):
+        h, c = cell(xs[t], (h, c))
+        assert torch.allclose(states[0][t], h)
+        assert torch.allclose(states[1][t], c)
+    weight = doubles(6, 5, 4)
+    found = torch.autograd.grad((states[1] * weight).sum() + ys.sum(), list(cell.parameters()))
+    h, c = cell.initial_state(xs[0])
+    total = 0
+    for t in range(6):
+        h, c = cell(xs[t], (h, c))
+        total = total + (c * weight[t]).sum() + h.sum()
+    assert_same(zip(found, torch.autograd.grad(total, list(cell.parameters())), strict=True))
+
+
+def test_batch_first_and_inputs_that_are_not_contiguous():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4).double(), compile=False)
+    xs = doubles(6, 5, 3)
+    other = rnnfuse.Recurrent(layer.cell, batch_first=True, compile=False)
+    assert torch.allclose(layer(xs)[0], other(xs.transpose(0, 1))[0].transpose(0, 1))
+    wide = doubles(6, 5, 6)[:, :, ::2]
+    assert torch.allclose(layer(wide)[0], layer(wide.contiguous())[0])
+
+
+def test_one_step_one_sequence_and_no_sequence():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4))
+    assert layer(torch.randn(1, 1, 3))[0].shape == (1, 1, 4)
+    ys, last = layer(torch.randn(5, 0, 3))
+    assert (ys.shape, last.shape) == ((5, 0, 4), (0, 4))
+
+
+def test_layers_and_directions():
+    cells = [(FineLstm(3, 4), FineLstm(3, 4)), (FineLstm(8, 4), FineLstm(8, 4))]
+    stack = rnnfuse.Stack(cells, bidirectional=True, compile=False)
+    ys, last = stack(torch.randn(6, 5, 3), lengths=torch.tensor([6, 2, 3, 1, 6]))
+    assert ys.shape == (6, 5, 8)
+    assert len(last) == 4
+    assert not ys[2:, 1].any()
+
+
+def test_a_stack_of_pytorchs_cells_is_nn_lstm():
+    lstm = nn.LSTM(3, 4, num_layers=2, bidirectional=True).double()
+    cells = []
+    for layer in range(2):
+        pair = []
+        for ending in ("", "_reverse"):
+            cell = nn.LSTMCell(3 if layer == 0 else 8, 4).double()
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                getattr(cell, name).data = getattr(lstm, f"{name}_l{layer}{ending}").data
+            pair.append(cell)
+        cells.append(tuple(pair))
+    xs = doubles(6, 5, 3)
+    assert torch.allclose(rnnfuse.Stack(cells, bidirectional=True, compile=False)(xs)[0], lstm(xs)[0])
+
+
+def test_the_state_dict_is_the_cells_own():
+    cell = FineLstm(3, 4)
+    layer = rnnfuse.Recurrent(cell)
+    assert {name.removeprefix("cell.") for name in layer.state_dict()} == set(cell.state_dict())
+
+
+# --- precision and modes ---
+
+
+@pytest.mark.parametrize("kind", [FineLstm, LayerNormLstm, SLstm])
+def test_autocast_in_bf16_is_the_loops(kind):
+    cell = kind(8, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        _, pairs = both(cell, torch.randn(6, 5, 8), compile=False)
+    assert_same(pairs, tolerance=0.1)
+    assert any(float((found - expected).abs().max()) < 0.05 for found, expected in pairs if found is not None)
+
+
+def test_nothing_is_kept_without_gradients():
+    layer = rnnfuse.Recurrent(FineLstm(3, 4))
+    with torch.no_grad():
+        ys, _ = layer(torch.randn(6, 5, 3))
+    assert not ys.requires_grad
+    with torch.inference_mode():
+        assert layer(torch.randn(6, 5, 3))[0].shape == (6, 5, 4)
+
+
+def test_frozen_parameters_get_no_gradient():
+    cell = FineLstm(3, 4).double()
+    cell.ui.requires_grad_(False)
+    _, pairs = both(cell, doubles(6, 5, 3), compile=False)
+    assert_same(pairs)
+
+
+class Dropping(nn.Module):
+    """Dropout on the input and on the state, another mask at each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Linear(7, 4)
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], 4)
+
+    def forward(self, x, h):
+        x, h = nn.functional.dropout(x, 0.5, self.training), nn.functional.dropout(h, 0.3, self.training)
+        return torch.tanh(self.step(torch.cat([x, h], 1)))
+
+
+def test_dropout_has_its_own_mask_each_step_and_is_repeatable():
+    layer = rnnfuse.Recurrent(Dropping(), compile=False)
+    xs = torch.ones(50, 40, 3)
+
+    def run():
+        torch.manual_seed(3)
+        ys, _ = layer(xs)
+        (gradient,) = torch.autograd.grad(ys.sum(), layer.cell.step.weight)
+        return ys, gradient
+
+    (ys, gradient), (again, gradient_again) = run(), run()
+    assert torch.equal(ys, again)
+    assert torch.equal(gradient, gradient_again)
+    assert len({tuple(one.tolist()) for one in ys[1:, :, 0].detach()}) > 40  # not the same mask again and again
+    assert not torch.equal(layer(xs)[0], ys)
+    layer.eval()
+    assert torch.equal(layer(xs)[0], layer(xs)[0])
+    assert len(layer._plans) == 2
+    # The gradient is that of the masks that were drawn: by a small change of the weight, with the same seed.
+    layer.train()
+    step = 1e-3 * torch.randn_like(layer.cell.step.weight)
+    before = run()[0].sum()
+    layer.cell.step.weight.data += step
+    after = run()[0].sum()
+    layer.cell.step.weight.data -= 2 * step
+    assert float((after - run()[0].sum()) / 2) == pytest.approx(float((gradient * step).sum()), rel=0.02)
+    assert before.isfinite()
+
+
+# --- other derivatives ---
+
+
+def test_the_derivative_of_a_derivative_is_the_loops():
+    cell = GruBefore(3, 4).double()
+    layer = rnnfuse.Recurrent(cell, compile=False)
+    xs = doubles(4, 3, 3).requires_grad_()
+
+    def second(run):
+        ys = run(xs)
+        (first,) = torch.autograd.grad((ys**2).sum(), xs, create_graph=True)
+        return torch.autograd.grad((first**2).sum(), [xs, *cell.parameters()])
+
+    def loop(xs):
+        h, ys = cell.initial_state(xs[0]), []
+        for x in xs:
+            h = cell(x, h)
+            ys.append(h)
+        return torch.stack(ys)
+
+    assert_same(zip(second(lambda xs: layer(xs)[0]), second(loop), strict=True))
+
+
+def test_forward_mode_and_torch_func_run_the_loop():
+    cell = GruBefore(3, 4).double()
+    layer = rnnfuse.Recurrent(cell, compile=False)
+    xs, tangent = doubles(4, 3, 3), doubles(4, 3, 3)
+    _, forward = torch.func.jvp(lambda xs: layer(xs)[0], (xs,), (tangent,))
+    weight = doubles(4, 3, 4)
+    inputs = xs.clone().requires_grad_()
+    (backward,) = torch.autograd.grad((layer(inputs)[0] * weight).sum(), inputs)
+    assert float((forward * weight).sum()) == pytest.approx(float((backward * tangent).sum()))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(xs, tangent)
+        assert torch.allclose(torch.autograd.forward_ad.unpack_dual(layer(dual)[0]).tangent, forward)
+
+
+# --- in company ---
+
+
+def test_checkpointing():
+    layer = rnnfuse.Recurrent(FineLstm(3, 4).double(), compile=False)
+    xs = doubles(6, 5, 3).requires_grad_()
+    wanted = [xs, *layer.parameters()]
+    expected = torch.autograd.grad(layer(xs)[0].sum(), wanted)
+    found = torch.autograd.grad(checkpoint(lambda xs: layer(xs)[0], xs, use_reentrant=False).sum(), wanted)
+    assert_same(zip(found, expected, strict=True))
+
+
+def test_copies_and_pickles_compute_the_same():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4), compile=False)
+    xs = torch.randn(6, 5, 3)
+    expected = layer(xs)[0]
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(other(xs)[0], expected)
+        assert other.cell is not layer.cell
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    assert torch.equal(torch.load(file, weights_only=False)(xs)[0], expected)
+
+
+def test_layers_may_share_a_cell():
+    cell = GruBefore(4, 4).double()
+    stack = rnnfuse.Stack([cell, cell], compile=False)
+    xs = doubles(6, 5, 4)
+    found = torch.autograd.grad(stack(xs)[0].sum(), list(cell.parameters()))
+
+    def loop(xs):
+        h, ys = cell.initial_state(xs[0]), []
+        for x in xs:
+            h = cell(x, h)
+            ys.append(h)
+        return torch.stack(ys)
+
+    assert_same(zip(found, torch.autograd.grad(loop(loop(xs)).sum(), list(cell.parameters())), strict=True))
+
+
+def test_inside_a_users_own_compiled_function():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4))
+    head = nn.Linear(4, 2)
+    xs = torch.randn(6, 5, 3)
+
+    @torch.compile(backend="eager")
+    def model(xs):
+        return head(layer(xs * 2)[0]).sum()
+
+    assert float(model(xs)) == pytest.approx(float(head(layer(xs * 2)[0]).sum()), rel=1e-5)
+
+
+def test_training_finds_what_the_loop_finds():
+    torch.manual_seed(1)
+    cells = [FineLstm(3, 8), FineLstm(3, 8)]
+    cells[1].load_state_dict(cells[0].state_dict())
+    layer, xs, target = rnnfuse.Recurrent(cells[0]), torch.randn(12, 5, 3), torch.randn(5, 8)
+    losses = []
+    for run, cell in ((lambda: layer(xs)[0][-1], cells[0]), (lambda: loop_of(cells[1], xs), cells[1])):
+        optimiser = torch.optim.Adam(cell.parameters(), lr=0.01)
+        for _ in range(30):
+            optimiser.zero_grad()
+            loss = ((run() - target) ** 2).mean()
+            loss.backward()
+            optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def loop_of(cell, xs):
+    state = cell.initial_state(xs[0])
+    for x in xs:
+        state = cell(x, state)
+    return state[0]
+
+
+# --- compiling once ---
+
+
+def test_another_number_of_steps_compiles_nothing_and_another_batch_once(monkeypatch):
+    compiled = []
+    original = rnnfuse.parts.private.compiled
+    monkeypatch.setattr("rnnfuse.private.compiled", lambda *given: compiled.append(1) or original(*given))
+    layer = rnnfuse.Recurrent(FineLstm(3, 4))
+    for steps in (3, 5, 9):
+        layer(torch.randn(steps, 5, 3))[0].sum().backward()
+    assert len(compiled) == 2  # the loop, and the loop backwards
+    for _ in range(2):
+        layer(torch.randn(4, 6, 3))[0].sum().backward()
+    assert len(compiled) == 4
+    assert len(layer._plans) == 1
+
+
+def test_what_is_explained_is_what_was_done():
+    layer = rnnfuse.Recurrent(FineLstm(3, 4), compile=False)
+    assert layer.explain() == "nothing is known before the first call"
+    layer(torch.randn(6, 5, 3))
+    text = layer.explain()
+    assert "packed: a sum of 4 products became one" in text
+    assert "1 of them products: in the loop\n" in text
+    assert plan_of(layer).zones is not None
+
+
+# --- never wrong, never silent ---
+
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Linear(3, 4)
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], 4)
+
+    def forward(self, x, h):
+        if h.sum() > 1:
+            h = h / 2
+        return torch.tanh(self.step(x) + h)
+
+
+def test_a_branch_on_data_runs_as_a_loop_with_one_warning_that_names_the_line():
+    layer = rnnfuse.Recurrent(Branching())
+    with pytest.warns(RuntimeWarning, match=r"runs as a plain loop.*if h.sum\(\) > 1:"):
+        ys, _ = layer(torch.randn(6, 5, 3))
+    assert ys.shape == (6, 5, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer(torch.randn(6, 5, 3))
+    assert "runs as a plain loop" in layer.explain()
+
+
+class Foreign(nn.Module):
+    """Uses a parameter that is not its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.others = [nn.Parameter(torch.randn(3, 4))]
+
+    def forward(self, x, h):
+        return torch.tanh(x @ self.others[0] + h)
+
+
+class Remembering(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x, h):
+        return torch.tanh(self.norm(x) + h)
+
+
+class Random(nn.Module):
+    """Looks at how many sequences there are."""
+
+    def forward(self, x, h):
+        return torch.tanh(x * (1 / x.shape[0] ** 0.5) + h)
+
+
+@pytest.mark.parametrize("cell", [Foreign(), Remembering(), Random()])
+def test_what_cannot_be_taken_apart_runs_as_a_loop(cell):
+    xs = torch.randn(6, 5, 3)
+    state = torch.zeros(5, 4 if isinstance(cell, Foreign) else 3)
+    other = copy.deepcopy(cell)
+    with pytest.warns(RuntimeWarning, match="runs as a plain loop"):
+        ys, _ = rnnfuse.Recurrent(cell)(xs, state)
+    h = state
+    for t in range(6):
+        h = other(xs[t], h)
+    assert torch.allclose(ys[-1], h)
+
+
+def test_a_first_call_may_be_checked(monkeypatch):
+    layer = rnnfuse.Recurrent(GruBefore(3, 4), check=True, compile=False)
+    layer(torch.randn(6, 5, 3))
+    layer = rnnfuse.Recurrent(GruBefore(3, 4), check=True, compile=False)
+    monkeypatch.setattr("rnnfuse.recurrent.run_loop", lambda *given: (torch.ones(6, 5, 4), [torch.ones(5, 4)], []))
+    with pytest.raises(RuntimeError, match="differ from those of the plain loop"):
+        layer(torch.randn(6, 5, 3))
+
+
+# --- wrong uses ---
+
+
+class Shapeless(nn.Module):
+    def forward(self, x, h):
+        return x, h, x
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: rnnfuse.Recurrent(lambda x, h: h), "must be a torch.nn.Module"),
+        (lambda: rnnfuse.Recurrent(nn.Linear(3, 3))(torch.randn(6, 5, 3)), "does not say how it begins"),
+        (lambda: rnnfuse.Recurrent(GruBefore(3, 4))(torch.randn(0, 5, 3)), "at least one step"),
+        (lambda: rnnfuse.Recurrent(GruBefore(3, 4))(torch.randn(5)), r"must be a tensor \[steps, batch"),
+        (lambda: rnnfuse.Recurrent(GruBefore(3, 4))(torch.randn(6, 5, 3), lengths=torch.ones(4)), "lengths must have"),
+        (lambda: rnnfuse.Recurrent(GruBefore(3, 4))(torch.randn(6, 5, 3), state=[1, 2]), "must consist of tensors"),
+        (lambda: rnnfuse.Stack([]), "a cell for each layer"),
+        (
+            lambda: rnnfuse.Stack([GruBefore(3, 4)])(torch.randn(6, 5, 3), state=[1, 2]),
+            "1 layers and directions, and 2",
+        ),
+        (lambda: OwnOutput(3, 4) and rnnfuse.Stack([(GruBefore(3, 4),)], bidirectional=True), "a pair of cells"),
+    ],
+)
+def test_wrong_uses_are_named(use, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        use()
+
+
+def test_a_result_of_another_structure_is_named():
+    layer = rnnfuse.Recurrent(Shapeless())
+    warnings.simplefilter("ignore")
+    with pytest.raises(TypeError, match="a cell must return its new state"):
+        layer(torch.randn(6, 5, 3), torch.zeros(5, 3))

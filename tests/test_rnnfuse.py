@@ -1,0 +1,59 @@
+"""rnnfuse imports PyTorch and nothing else of this project; its own tests run in PyTorch's environment."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "src" / "rnnfuse"
+TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
+#: What pytest itself is made of: pure Python, so that another interpreter of the same version can use it.
+PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+
+
+def test_it_imports_pytorch_alone():
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            for name in names:
+                assert name.partition(".")[0] in sys.stdlib_module_names | {"torch"}, f"{path.name} imports {name}"
+
+
+def test_what_is_private_in_pytorch_is_used_in_one_module():
+    for path in PACKAGE.glob("*.py"):
+        if path.name != "private.py":
+            assert "torch._" not in path.read_text(encoding="utf-8"), path.name
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_in_pytorchs_environment(path, environment_of, tmp_path):
+    for name in PYTEST:
+        found = Path(importlib.util.find_spec(name).origin)
+        (tmp_path / (name if found.name == "__init__.py" else found.name)).symlink_to(
+            found.parent if found.name == "__init__.py" else found
+        )
+    places = [str(tmp_path), str(PACKAGE.parent), str(path.parent)]
+    folder = str(path.parent)
+    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder, "--confcutdir", folder]
+    ended = subprocess.run(
+        [environment_of("pytorch").python, "-m", "pytest", *options, str(path)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(places),
+            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
