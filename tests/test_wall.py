@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rnnbench
-from rnnbench.files import worker_package
+from rnnbench.files import FUSE, worker_package
 from rnnbench.manifests import manifests
 
 DRIVER = Path(rnnbench.__file__).parent
@@ -43,7 +43,12 @@ def own_packages(folder):
     """What a framework's folder may import besides: what its manifest has installed, or that of those who use it."""
     users = [one for one in manifests().values() if folder and folder in (one.path.name, *one.uses)]
     lines = [line for one in users for entry in one.requirements for line in (*entry.cpu, *entry.cuda)]
-    names = {folder, *(one.package for one in users), *(re.match(r"[\w.-]+", line)[0] for line in lines)}
+    names = {
+        folder,
+        *({FUSE} if any(FUSE in one.uses for one in users) else ()),
+        *(one.package for one in users),
+        *(re.match(r"[\w.-]+", line)[0] for line in lines),
+    }
     return names | {name.partition("-")[0] for name in names}
 
 
@@ -53,6 +58,8 @@ def used_by(folder):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module.partition(".")[0] == FUSE:
+                    yield FUSE
                 parts = [name.split(".") for name in names if name.startswith("rnnbench_worker.")]
                 yield from (name[2] for name in parts if name[1] == "systems")
                 yield from (f"shared/{name[2]}" for name in parts if name[1] == "shared")

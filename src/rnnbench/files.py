@@ -42,6 +42,14 @@ def worker_package() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+#: The library that some of the rows of PyTorch run with; it is installed beside the worker.
+FUSE = "rnnfuse"
+
+
+def fuse_package() -> Path:
+    return worker_package().resolve().parent / FUSE
+
+
 #: What decoding JSON raises when it is damaged. A thousand brackets make a RecursionError.
 DAMAGED_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 

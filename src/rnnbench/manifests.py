@@ -14,7 +14,7 @@ import msgspec
 from rnnbench.domain.run import Tool
 from rnnbench.domain.system import GRANULARITIES, Manifest, satisfies
 from rnnbench.errors import UserError
-from rnnbench.files import worker_package
+from rnnbench.files import FUSE, fuse_package, worker_package
 from rnnbench.version import __version__
 
 ENTRY_POINT = "rnnbench.systems"
@@ -115,6 +115,8 @@ def system_sources(manifest: Manifest) -> str:
     parts = [source_hash(worker, pattern="*"), source_hash(manifest.path.resolve())]
     for name in manifest.uses:
         used = worker / name if "/" in name else worker / "systems" / name
+        if name == FUSE:
+            used = fuse_package()
         if used.is_dir():
             parts.append(source_hash(used))
         elif used.with_suffix(".py").is_file():

@@ -33,6 +33,10 @@ class Part:
     def __bool__(self) -> bool:
         return bool(self.outputs)
 
+    @property
+    def compilations(self) -> int:
+        return len(self._compiled)
+
     def __call__(self, rows: int, values: Sequence[Tensor]) -> Sequence[Tensor]:
         """Operator by operator."""
         return self._module(rows, *values)

@@ -114,6 +114,12 @@ class Recurrent(nn.Module):
             for plan in self._plans.values()
         )
 
+    @property
+    def compilations(self) -> int:
+        """How often a part of a step was compiled: twice for a batch size that is trained with."""
+        plans = [plan for plan in self._plans.values() if isinstance(plan, Plan)]
+        return sum(part.compilations for plan in plans for part in (plan.loop, plan.loop_alone, plan.back))
+
     # --- one call ---
 
     def _flat_call(self, xs: Tensor, state: Any, lengths: Tensor | None, extras: dict[str, Any]) -> Call:

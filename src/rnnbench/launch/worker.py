@@ -16,7 +16,7 @@ import msgspec
 from rnnbench.domain.result import Outcome
 from rnnbench.domain.run import Environment
 from rnnbench.environments.environment import child_variables
-from rnnbench.files import worker_package
+from rnnbench.files import fuse_package, worker_package
 from rnnbench.launch.events import (
     STAGES,
     Built,
@@ -116,8 +116,9 @@ def _start(
     channel: int,
     turn: Turn | None,
 ) -> WorkerProcess:
-    # Only the worker package is put on the path: the driver's other packages are for another interpreter.
-    (scratch / "rnnbench_worker").symlink_to(worker_package().resolve(), target_is_directory=True)
+    # Only the worker package and rnnfuse are put on the path: the driver's other packages are for another interpreter.
+    for package in (worker_package().resolve(), fuse_package()):
+        (scratch / package.name).symlink_to(package, target_is_directory=True)
     inherited = child_variables(external=environment.external)
     threads = str(job["threads"])
     process_variables = {

@@ -11,7 +11,7 @@ import torch
 from .compat import allow_recompiling
 from .network import ReadGradient, canonical
 from .program import TorchProgram
-from .stacks import Direction, ScanDirection
+from .stacks import Direction, FusedDirection, ScanDirection
 
 
 def eager(network, example):
@@ -55,10 +55,11 @@ EXECUTIONS = {
     "compile-cell": compile_cell,
     "compile": compile_whole,
     "compile-scan": compile_whole,
+    "rnnfuse": eager,  # each layer compiles itself
 }
 
 #: The class that runs one layer in one direction; a Python loop for executions that are not named here.
-DIRECTIONS = {"compile-scan": ScanDirection}
+DIRECTIONS = {"compile-scan": ScanDirection, "rnnfuse": FusedDirection}
 
 
 def direction_for(execution):
@@ -155,12 +156,13 @@ class CudaGraphProgram(TorchProgram):
 
 
 def builds(program):
-    """Graphs that torch.compile has compiled, or captures of a CUDA graph. TorchScript's executor does not count."""
+    """Graphs that torch.compile or rnnfuse has compiled, or captures of a CUDA graph. TorchScript does not count."""
     if isinstance(program, CudaGraphProgram):
         return int(program._graph is not None)
     if isinstance(program._wrapped, torch.jit.ScriptModule):
         return None
-    return compiled_graph_count()
+    fused = [one.layer for one in program._network.modules() if isinstance(one, FusedDirection)]
+    return compiled_graph_count() + sum(layer.compilations for layer in fused)
 
 
 def compiled_graph_count():

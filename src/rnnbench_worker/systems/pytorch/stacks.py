@@ -154,6 +154,26 @@ class ScanDirection(nn.Module):
         return outputs
 
 
+class FusedDirection(nn.Module):
+    """A `Direction` by rnnfuse: the cell's step is taken apart, and only what must be is left in the loop."""
+
+    def __init__(self, cell, hidden, reverse):
+        super(FusedDirection, self).__init__()
+        from rnnfuse import Recurrent  # needs a newer PyTorch than the other rows
+
+        self.layer = Recurrent(cell, reverse=reverse)
+        self.hidden = hidden
+
+    @property
+    def cell(self):
+        return self.layer.cell
+
+    def forward(self, xs, mask):
+        zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
+        lengths = None if mask is None else mask.sum(0).squeeze(1)
+        return self.layer(xs, (zeros, zeros.clone()), lengths)[0]
+
+
 # --- cells --------------------------------------------------------------------------------------------
 
 
