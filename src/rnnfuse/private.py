@@ -109,3 +109,8 @@ def no_autocast(device_type: str) -> Any:
 def autocast_key(device_type: str) -> tuple[bool, torch.dtype | None]:
     enabled = torch.is_autocast_enabled(device_type)
     return enabled, torch.get_autocast_dtype(device_type) if enabled else None
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(module, name, None) for name in names)

@@ -165,6 +165,8 @@ class Recurrent(nn.Module):
             return "the batch is empty"
         if private.is_transformed():
             return "inside a transform of torch.func"
+        if any(private.has_hooks(module) for module in self.cell.modules()):
+            return "the cell has hooks, which run at every step"
         inputs = [*call.sequences, *call.state, *call.extras, *self.cell.parameters()]
         if any(forward_ad.unpack_dual(one).tangent is not None for one in inputs):
             return "in forward-mode differentiation"
@@ -174,13 +176,14 @@ class Recurrent(nn.Module):
         tensors = [*call.state, *call.extras]
         batch = call.xs.shape[1]
         kinds = tuple((one.shape[one.dim() > 0 and one.shape[0] == batch :], one.dtype, one.device) for one in tensors)
-        modes = tuple(module.training for module in self.cell.modules())
+        settings = tuple(_settings(module) for module in self.cell.modules())
         names = names_of(self.cell)
         parameters = tuple((one.dtype, one.device) for one in self.cell.parameters())
         cast = private.autocast_key(call.xs.device.type)
         return (
             call.xs.shape[2:], call.xs.dtype, call.xs.device, call.inside is None, str(call.state_structure),
-            str(call.extras_structure), kinds, modes, tuple(names.trained), parameters, cast,
+            str(call.extras_structure), kinds, settings, tuple(names.trained), parameters, cast,
+            torch.get_default_dtype(),
         )  # fmt: skip
 
     def _fused(self, plan: Plan, call: Call, states: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
@@ -213,3 +216,11 @@ class Recurrent(nn.Module):
                 raise RuntimeError(
                     f"{what} differ from those of the plain loop by {difference / size:.1e}; this is a fault of rnnfuse"
                 )
+
+
+_PLAIN = (bool, int, float, str, type(None), tuple, torch.dtype)
+
+
+def _settings(module: nn.Module) -> tuple[Any, ...]:
+    """The plain attributes of a module, whether it trains among them: a step is traced again when one has changed."""
+    return tuple((name, repr(value)) for name, value in vars(module).items() if isinstance(value, _PLAIN))

@@ -80,7 +80,9 @@ class Zones:
 
     def _runs_over_all_steps(self, node: fx.Node) -> bool:
         """Whether an operator may be given the rows of all steps: it treats them alike, and its inputs have them."""
-        if self.kinds[node] not in (Kind.ROWS, Kind.SUMMED):
+        # A sum over the sequences may become one over all steps only as a part of a gradient, which is added up anyway.
+        is_gradient = self.kinds[node] is Kind.SUMMED and self.depends_on_gradient(node)
+        if self.kinds[node] is not Kind.ROWS and not is_gradient:
             return False
         return all(self._has_all_steps(one) for one in node.all_input_nodes)
 

@@ -150,6 +150,20 @@ class BatchMean(nn.Module):
         return torch.tanh(y - y.mean(0, keepdim=True) + self.wh(h) * h.amax(0) + h.flip(0))
 
 
+class BatchSum(nn.Module):
+    """Adds up over the sequences of a step: that must not become a sum over all steps."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.wx, self.wh, self.hidden = nn.Linear(width, hidden), nn.Linear(hidden, hidden), hidden
+
+    initial_state = GruBefore.initial_state
+
+    def forward(self, x, h):
+        gram = self.wx(x).t() @ self.wx(x)
+        return torch.tanh(self.wx(x) + self.wh(h) @ gram / 9 + x.sum(0)[0] * self.wx(x).sum(0) / 9 + x.sum() / 9)
+
+
 class Counter(nn.Module):
     """A state without rows: a number that grows from step to step."""
 
@@ -215,7 +229,20 @@ class Tied(nn.Module):
         return torch.tanh(x @ weight + self.a(h) * self.mask.to(h.dtype) + self.b(torch.relu(h)))
 
 
-CELLS = [FineLstm, Peephole, LayerNormLstm, GruBefore, SLstm, OwnOutput, Heads, BatchMean, Counter, InPlace, Tied]
+CELLS = [
+    FineLstm,
+    Peephole,
+    LayerNormLstm,
+    GruBefore,
+    SLstm,
+    OwnOutput,
+    Heads,
+    BatchMean,
+    BatchSum,
+    Counter,
+    InPlace,
+    Tied,
+]
 
 
 class Random(nn.Module):

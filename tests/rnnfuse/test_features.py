@@ -316,6 +316,33 @@ def test_what_is_explained_is_what_was_done():
 # --- never wrong, never silent ---
 
 
+class Scaled(GruBefore):
+    scale = 1.0
+
+    def forward(self, x, h):
+        return super().forward(x * self.scale, h)
+
+
+def test_an_attribute_that_changes_changes_the_result():
+    cell = Scaled(3, 4)
+    cell.scale = 2.0
+    layer = rnnfuse.Recurrent(cell, compile=False)
+    xs = torch.randn(6, 5, 3)
+    before = layer(xs)[0]
+    cell.scale = 3.0
+    after = layer(xs)[0]
+    assert not torch.allclose(before, after)
+    assert torch.allclose(after[0], cell(xs[0], cell.initial_state(xs[0])))
+
+
+def test_hooks_run_at_every_step():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4), compile=False)
+    seen = []
+    layer.cell.uh.register_forward_hook(lambda module, given, found: seen.append(1))
+    layer(torch.randn(6, 5, 3))
+    assert len(seen) == 6
+
+
 class Branching(nn.Module):
     def __init__(self):
         super().__init__()
