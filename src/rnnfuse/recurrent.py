@@ -62,7 +62,7 @@ class Recurrent(nn.Module):
         self.cell = cell
         self.reverse = reverse
         self.batch_first = batch_first
-        self.compile = compile
+        self._compiles = compile  # not `compile`: that is a method of every module
         self.check = check
         self._forget_plans()
 
@@ -195,7 +195,7 @@ class Recurrent(nn.Module):
             tensors_of(self.cell, names.trained),
             tensors_of(self.cell, names.fixed),
         ]
-        options = Options(self.reverse, self.compile, states)
+        options = Options(self.reverse, self._compiles, states)
         tensors = [one for group in groups for one in group]
         with private.no_autocast(call.xs.device.type):
             if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):

@@ -262,6 +262,12 @@ def test_inside_a_users_own_compiled_function():
     assert float(model(xs)) == pytest.approx(float(head(layer(xs * 2)[0]).sum()), rel=1e-5)
 
 
+def test_a_layer_is_a_module_like_any_other():
+    layer = rnnfuse.Recurrent(GruBefore(3, 4))
+    own = set(vars(layer)) - set(vars(nn.Module()))
+    assert not [name for name in own if hasattr(nn.Module, name)]  # no method of modules is hidden
+
+
 def test_training_finds_what_the_loop_finds():
     torch.manual_seed(1)
     cells = [FineLstm(3, 8), FineLstm(3, 8)]
