@@ -35,6 +35,21 @@ def test_what_is_private_in_pytorch_is_used_in_one_module():
 
 @pytest.mark.slow
 @pytest.mark.torch
+def test_its_types_are_strict(environment_of, tmp_path):
+    """Not by `make lint`: mypy must see PyTorch, which only PyTorch's environment has."""
+    options = ["--strict", "--python-executable", environment_of("pytorch").python, "--cache-dir", str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "-p", "rnnfuse"],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.torch
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
 def test_in_pytorchs_environment(path, environment_of, tmp_path):
     for name in PYTEST:

@@ -92,8 +92,9 @@ def masked(
 
 def initial_state(cell: nn.Module, x: Tensor) -> Any:
     """The state before the first step: by the cell's own `initial_state(x)`, or zeros for PyTorch's own cells."""
-    if hasattr(cell, "initial_state"):
-        return cell.initial_state(x)
+    beginning: Any = getattr(cell, "initial_state", None)
+    if beginning is not None:
+        return beginning(x)
     if isinstance(cell, nn.RNNCellBase):
         dtype = cell.weight_hh.dtype
         zeros = torch.zeros(x.shape[0], cell.hidden_size, dtype=dtype, device=x.device)

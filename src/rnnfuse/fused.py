@@ -11,7 +11,7 @@ from torch import Tensor, fx
 from . import private
 from .parts import Part
 from .plan import Plan
-from .tracing import Draw
+from .rewriting import Draw
 from .zones import Zone
 
 
@@ -27,7 +27,7 @@ class Values:
     def __init__(self, plan: Plan, steps: int, rows: int) -> None:
         self.plan, self.steps, self.rows = plan, steps, rows
         self.constant: dict[fx.Node, Tensor] = {}
-        self.stepwise: dict[fx.Node, Sequence[Tensor]] = {}  # a tensor [steps, …], or one value for each step
+        self.stepwise: dict[fx.Node, Tensor | Sequence[Tensor]] = {}  # [steps, …], or one value for each step
 
     def run_once(self, part: Part) -> None:
         if part:
@@ -49,7 +49,8 @@ class Values:
     def separated(self, node: fx.Node, value: Tensor) -> Tensor:
         """The inverse of `merged`."""
         dimension = self.plan.row_dimension(node)
-        return value.unflatten(dimension, (self.steps, self.rows)).movedim(dimension, 0)
+        sizes = [*value.shape[:dimension], self.steps, self.rows, *value.shape[dimension + 1 :]]
+        return value.reshape(sizes).movedim(dimension, 0)
 
     def at(self, node: fx.Node, t: int) -> Tensor:
         return self.constant[node] if node in self.constant else self.stepwise[node][t]
@@ -180,7 +181,7 @@ class Fused(torch.autograd.Function):
         used = {*plan.back.inputs, *plan.after.inputs}
         ctx.plan, ctx.options, ctx.counts = plan, options, counts
         ctx.shape = (values.steps, values.rows)
-        saved: list[Tensor] = list(tensors)
+        saved: list[Any] = list(tensors)
         ctx.places = []
         for node, value in [*values.constant.items(), *values.stepwise.items()]:
             if node in used:
@@ -230,7 +231,9 @@ def derivative_by_loop(
         raise RuntimeError("a cell that draws random numbers cannot be differentiated twice: they would be drawn again")
     sequences, state, extras, trained, fixed = divided(inputs, counts)
     steps = sequences[0].shape[0]
-    current, outputs, states = state, [None] * steps, [None] * steps
+    current: list[Tensor] = state
+    outputs: list[Any] = [None] * steps
+    states: list[Any] = [None] * steps
     with torch.enable_grad():
         for t in range(steps)[::-1] if options.reverse else range(steps):
             outputs[t], current = plan.joint.step(trained, fixed, [one[t] for one in sequences], current, extras)

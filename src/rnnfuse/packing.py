@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from .rewriting import operands
 from .tracing import Step
 from .zones import Zone, Zones
 
@@ -30,14 +31,14 @@ def _pack_shared_sides(step: Step, zones: Zones) -> list[str]:
     groups: dict[tuple[Any, ...], list[fx.Node]] = {}
     for node in step.graph.nodes:
         if node.target is aten.mm.default:
-            left, right = node.args
+            left, right = operands(node)
             same = (left, zones.of[node], zones.of[right] is Zone.ONCE, step.row_dimensions[right])
             groups.setdefault(same, []).append(node)
     said = []
     for products in groups.values():
         if len(products) > 1 and not _depend_on_each_other(products):
-            left = products[0].args[0]
-            rights = [product.args[1] for product in products]
+            left = operands(products[0])[0]
+            rights = [operands(product)[1] for product in products]
             writer = _Writer(step, products[-1])
             wide = writer.product(left, writer.side_by_side(rights, 1))
             start = 0
@@ -60,8 +61,8 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
             continue
         writer = _Writer(step, node)
         total = writer.product(
-            writer.side_by_side([one.args[0] for one in products], 1),
-            writer.side_by_side([one.args[1] for one in products], 0),
+            writer.side_by_side([operands(one)[0] for one in products], 1),
+            writer.side_by_side([operands(one)[1] for one in products], 0),
         )
         for term in terms:
             if term not in products:
@@ -78,7 +79,7 @@ def _is_sum(node: fx.Node) -> bool:
 def _terms(node: Any) -> list[Any]:
     """What a sum adds up: sums that are used nowhere else are taken apart as well."""
     found: list[Any] = []
-    for argument in node.args:
+    for argument in operands(node):
         if isinstance(argument, fx.Node) and _is_sum(argument) and len(argument.users) == 1:
             found += _terms(argument)
         else:
@@ -91,7 +92,7 @@ def _is_product_with_parameters(node: Any, zones: Zones) -> bool:
         isinstance(node, fx.Node)
         and node.target is aten.mm.default
         and len(node.users) == 1
-        and zones.of[node.args[1]] is Zone.ONCE
+        and zones.of[operands(node)[1]] is Zone.ONCE
     )
 
 

@@ -39,7 +39,8 @@ class Part:
 
     def __call__(self, rows: int, values: Sequence[Tensor]) -> Sequence[Tensor]:
         """Operator by operator."""
-        return self._module(rows, *values)
+        found: Sequence[Tensor] = self._module(rows, *values)
+        return found
 
     def compiled(self, rows: int, values: Sequence[Tensor]) -> Callable[[list[Tensor]], Sequence[Tensor]]:
         """As one compiled function for this number of rows and these types; called with a list of values."""

@@ -15,8 +15,6 @@ aten = torch.ops.aten
 
 try:
     from torch._decomp import get_decompositions
-    from torch._dynamo.utils import detect_fake_mode  # noqa: F401 - only to find out early that it is there
-    from torch._functorch.compile_utils import fx_graph_cse
     from torch._inductor.compile_fx import compile_fx_inner
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -56,8 +54,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any]) -> fx.GraphMod
 
 
 def _trace(function: Callable[..., Any], arguments: Sequence[Any]) -> fx.GraphModule:
-    overloads = [getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)]
-    return make_fx(function, decomposition_table=get_decompositions(overloads), tracing_mode="fake")(*arguments)
+    table: Any = get_decompositions([getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)])
+    return make_fx(function, decomposition_table=table, tracing_mode="fake")(*arguments)
 
 
 def _is_in_place(node: fx.Node) -> bool:
@@ -72,11 +70,7 @@ def _name_the_view(node: fx.Node) -> None:
             node.target = getattr(getattr(aten, name.removesuffix("_copy")), overload)
 
 
-def without_duplicates(graph: fx.Graph) -> fx.Graph:
-    return fx_graph_cse(graph)
-
-
-def compiled(module: fx.GraphModule, examples: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
+def compiled(module: torch.nn.Module, examples: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
     """A module of operators as one callable without guards, by Inductor and without Dynamo. Called with a list."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(example, static_shapes=True) for example in examples]
@@ -114,3 +108,9 @@ def autocast_key(device_type: str) -> tuple[bool, torch.dtype | None]:
 def has_hooks(module: torch.nn.Module) -> bool:
     names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return any(getattr(module, name, None) for name in names)
+
+
+def has_tangent(tensor: Tensor) -> bool:
+    """Whether a tensor takes part in forward-mode differentiation."""
+    dual: Any = torch.autograd.forward_ad.unpack_dual(tensor)  # type: ignore[no-untyped-call]
+    return dual.tangent is not None

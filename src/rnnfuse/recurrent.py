@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
 from . import private
 from .calling import Call, flatten_call, initial_state, names_of, tensors_of
@@ -73,7 +72,7 @@ class Recurrent(nn.Module):
         """Plans are made again where they are needed: they do not travel."""
         return {**self.__dict__, "_plans": {}}
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
         self,
         xs: Tensor,
@@ -168,7 +167,7 @@ class Recurrent(nn.Module):
         if any(private.has_hooks(module) for module in self.cell.modules()):
             return "the cell has hooks, which run at every step"
         inputs = [*call.sequences, *call.state, *call.extras, *self.cell.parameters()]
-        if any(forward_ad.unpack_dual(one).tangent is not None for one in inputs):
+        if any(private.has_tangent(one) for one in inputs):
             return "in forward-mode differentiation"
         return ""
 
@@ -199,7 +198,8 @@ class Recurrent(nn.Module):
         tensors = [one for group in groups for one in group]
         with private.no_autocast(call.xs.device.type):
             if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-                found = Fused.apply(plan, options, tuple(map(len, groups)), *tensors)
+                counts = tuple(map(len, groups))
+                found: Any = Fused.apply(plan, options, counts, *tensors)  # type: ignore[no-untyped-call]
                 count = len(call.state)
                 return found[0], list(found[1 : 1 + count]), list(found[1 + count :])
             outputs, every, last, _ = run_forward(plan, options, groups, keep=False)

@@ -8,6 +8,11 @@ import torch
 from torch import fx
 
 
+def operands(node: fx.Node) -> Any:
+    """What an operator is called with: its type depends on the operator, so nothing is said about it."""
+    return node.args
+
+
 class Draw(NamedTuple):
     """Random numbers of a step: the operator that draws them, and a number that it needs."""
 
@@ -24,9 +29,9 @@ def cut_out(
     graph: fx.Graph, node: fx.Node, dimensions: dict[fx.Node, tuple[int, ...]], shapes: dict[fx.Node, tuple[int, ...]]
 ) -> None:
     """One piece of a split as a slice: an operator with a single result."""
-    split, index = node.args
-    source, sizes = split.args[:2]
-    dimension = split.args[2] if len(split.args) > 2 else split.kwargs.get("dim", 0)
+    split, index = operands(node)
+    source, sizes = operands(split)[:2]
+    dimension = operands(split)[2] if len(operands(split)) > 2 else split.kwargs.get("dim", 0)
     if isinstance(sizes, fx.Node) or (
         isinstance(sizes, (list, tuple)) and any(isinstance(one, fx.Node) for one in sizes)
     ):
@@ -44,7 +49,7 @@ def cut_out(
 
 
 #: New tensors whose size is that of another one, which they need for nothing else; with their value.
-LIKE = {
+LIKE: dict[Any, int | None] = {
     torch.ops.aten.zeros_like.default: 0,
     torch.ops.aten.ones_like.default: 1,
     torch.ops.aten.full_like.default: None,
@@ -64,7 +69,7 @@ def fill_by_size(
     """Name the size instead of the tensor, so that the value depends on nothing."""
     value = LIKE[node.target]
     if value is None:
-        value = node.args[-1]
+        value = operands(node)[-1]
     size = [rows if k in dimensions[node] else length for k, length in enumerate(shapes[node])]
     example = node.meta["val"]
     with graph.inserting_before(node):
@@ -98,7 +103,7 @@ def draw_ahead(
         drawn = graph.placeholder(f"random_{number}")
     drawn.meta = dict(node.meta)
     dimensions[drawn], shapes[drawn] = dimensions.pop(node), shapes.pop(node)
-    probability = float(node.args[1]) if node.target is torch.ops.aten.bernoulli.p else None
+    probability = float(operands(node)[1]) if node.target is torch.ops.aten.bernoulli.p else None
     node.replace_all_uses_with(drawn)
     target, dtype = node.target, node.meta["val"].dtype
     graph.erase_node(node)
@@ -131,7 +136,7 @@ def merge_duplicates(graph: fx.Graph) -> None:
     known: dict[Any, fx.Node] = {}
     for node in list(graph.nodes):
         if node.op == "call_function":
-            key = (node.target, _hashable(node.args), _hashable(node.kwargs))
+            key = (node.target, _hashable(operands(node)), _hashable(node.kwargs))
             if key in known:
                 node.replace_all_uses_with(known[key])
                 graph.erase_node(node)

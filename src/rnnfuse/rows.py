@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from .rewriting import operands
 from .tracing import Step
 
 aten = torch.ops.aten
@@ -104,9 +105,9 @@ def _of_several(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
     if any(kinds[one] in (Kind.MIXED, Kind.SUMMED) for one in _inputs(node, step)):
         return Kind.MIXED
     if node.target is aten.native_layer_norm.default:
-        source, normalised = node.args[:2]
+        source, normalised = operands(node)[:2]
     elif node.target is aten.native_layer_norm_backward.default:
-        source, normalised = node.args[1:3]
+        source, normalised = operands(node)[1:3]
     else:
         return Kind.MIXED
     rows = step.row_dimensions[source]
@@ -114,7 +115,7 @@ def _of_several(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
 
 
 def _of_one_of_several(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
-    if kinds[node.args[0]] is not Kind.ROWS:
+    if kinds[operands(node)[0]] is not Kind.ROWS:
         return Kind.MIXED
     return Kind.ROWS if step.row_dimensions[node] else Kind.SUMMED  # the gradients of a layer norm's parameters
 
@@ -131,14 +132,16 @@ def _stays_summed(node: fx.Node, inputs: list[fx.Node], kinds: dict[fx.Node, Kin
     if node.target in _LINEAR_MOVES or node.target in (aten.add.Tensor, aten.sub.Tensor):
         return len(summed) == len(inputs) and not _adds_a_number(node)
     if node.target in (aten.mul.Tensor, aten.mm.default, aten.bmm.default):
-        return len(summed) == 1 and node.args.count(summed[0]) == 1
+        return len(summed) == 1 and operands(node).count(summed[0]) == 1
     if node.target is aten.div.Tensor:
-        return summed == [node.args[0]]
+        return summed == [operands(node)[0]]
     return False
 
 
 def _adds_a_number(node: fx.Node) -> bool:
-    return node.target in (aten.add.Tensor, aten.sub.Tensor) and not all(isinstance(one, fx.Node) for one in node.args)
+    return node.target in (aten.add.Tensor, aten.sub.Tensor) and not all(
+        isinstance(one, fx.Node) for one in operands(node)
+    )
 
 
 def _of_rows(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
@@ -149,12 +152,12 @@ def _of_rows(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
         aligned = {len(shapes[one]) - k for one in _inputs(node, step) for k in rows[one]}  # counted from the right
         return Kind.ROWS if ours and aligned == {len(shapes[node]) - ours[0]} else Kind.MIXED
     if target is aten.mm.default:
-        left, right = (rows[one] for one in node.args)
+        left, right = (rows[one] for one in operands(node))
         if (left, right) in (((0,), ()), ((), (1,))):
             return Kind.ROWS
         return Kind.SUMMED if (left, right) == ((1,), (0,)) else Kind.MIXED
     if target is aten.bmm.default:
-        left, right = (rows[one] for one in node.args)
+        left, right = (rows[one] for one in operands(node))
         return (
             Kind.ROWS if left in ((0,), ()) and right in ((0,), ()) and (left or right) and ours == (0,) else Kind.MIXED
         )
@@ -169,12 +172,12 @@ def _of_rows(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
     if target is aten.cat.default:
         return _of_cat(node, step)
     if target is aten.slice_scatter.default:
-        base, source = node.args[:2]
-        along = (node.args[2] if len(node.args) > 2 else 0) % len(shapes[node])
+        base, source = operands(node)[:2]
+        dimension = (operands(node)[2] if len(operands(node)) > 2 else 0) % len(shapes[node])
         same = rows[source] == ours and kinds[base] in (Kind.ROWS, Kind.FIXED) and rows[base] == ours
-        return Kind.ROWS if ours and same and along != ours[0] else Kind.MIXED
+        return Kind.ROWS if ours and same and dimension != ours[0] else Kind.MIXED
     if target is aten.embedding.default:
-        table, index = node.args[:2]
+        table, index = operands(node)[:2]
         return Kind.ROWS if not rows[table] and rows[index] == ours else Kind.MIXED
     if target in _MOVES:
         return Kind.ROWS if _moves_whole_rows(node, step) else Kind.MIXED
@@ -182,14 +185,14 @@ def _of_rows(node: fx.Node, step: Step, kinds: dict[fx.Node, Kind]) -> Kind:
 
 
 def _listed(node: fx.Node, place: int) -> list[int]:
-    given: Any = node.args[place] if len(node.args) > place else node.kwargs.get("dim", ())
+    given: Any = operands(node)[place] if len(operands(node)) > place else node.kwargs.get("dim", ())
     if given is None:
         return []
     return [given] if isinstance(given, int) else list(given)
 
 
 def _of_reduction(node: fx.Node, step: Step, over: list[int]) -> Kind:
-    source = node.args[0]
+    source = operands(node)[0]
     size = len(step.shapes[source])
     dimensions = {k % size for k in over} or set(range(size))
     (row,) = step.row_dimensions[source]
@@ -199,8 +202,8 @@ def _of_reduction(node: fx.Node, step: Step, over: list[int]) -> Kind:
 
 
 def _of_cat(node: fx.Node, step: Step) -> Kind:
-    parts = list(node.args[0])
-    along = (node.args[1] if len(node.args) > 1 else 0) % len(step.shapes[node])
+    parts = list(operands(node)[0])
+    along = (operands(node)[1] if len(operands(node)) > 1 else 0) % len(step.shapes[node])
     ours = step.row_dimensions[node]
     if ours and along != ours[0] and all(step.row_dimensions[one] == ours for one in parts):
         return Kind.ROWS
@@ -209,7 +212,7 @@ def _of_cat(node: fx.Node, step: Step) -> Kind:
 
 def _moves_whole_rows(node: fx.Node, step: Step) -> bool:
     """Whether row k of the result holds the numbers of row k of the input."""
-    source = node.args[0]
+    source = operands(node)[0]
     before, after = step.shapes[source], step.shapes[node]
     if not step.row_dimensions[source] or not step.row_dimensions[node]:
         return False
@@ -219,14 +222,14 @@ def _moves_whole_rows(node: fx.Node, step: Step) -> bool:
     if node.target in (aten.permute.default, aten.transpose.int, aten.t.default):
         return True
     if node.target in (aten.slice.Tensor, aten.select.int):
-        dimension = node.args[1] if len(node.args) > 1 else 0
+        dimension = operands(node)[1] if len(operands(node)) > 1 else 0
         return dimension % len(before) != old
     if node.target in (aten.view.default, aten._unsafe_view.default, aten.reshape.default):
         return _product(before[:old]) == _product(after[:new])
     if node.target is aten.expand.default:
         return len(before) - old == len(after) - new
     if node.target is aten.constant_pad_nd.default:
-        padded = list(node.args[1])
+        padded = list(operands(node)[1])
         behind = len(before) - 1 - old
         return all(amount == 0 for amount in padded[2 * behind : 2 * behind + 2])
     return True

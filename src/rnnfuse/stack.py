@@ -39,13 +39,14 @@ class Stack(nn.Module):
         self, xs: Tensor, state: Sequence[Any] | None = None, lengths: Tensor | None = None, **extras: Any
     ) -> tuple[Tensor, list[Any]]:
         """`state`: one for each layer and direction, in the order of the last states."""
-        directions = [layer for pair in self.layers for layer in pair]
+        layers: Any = self.layers
+        directions = [layer for pair in layers for layer in pair]
         if state is not None and len(state) != len(directions):
             raise ValueError(f"there are {len(directions)} layers and directions, and {len(state)} states")
         given = iter(state if state is not None else [None] * len(directions))
         xs = xs.transpose(0, 1) if self.batch_first else xs
         last = []
-        for pair in self.layers:
+        for pair in layers:
             outputs = []
             for layer in pair:
                 ys, end = layer(xs, next(given), lengths, **extras)
@@ -55,4 +56,5 @@ class Stack(nn.Module):
         return (xs.transpose(0, 1) if self.batch_first else xs), last
 
     def explain(self) -> str:
-        return "\n\n".join(layer.explain() for pair in self.layers for layer in pair)
+        layers: Any = self.layers
+        return "\n\n".join(layer.explain() for pair in layers for layer in pair)

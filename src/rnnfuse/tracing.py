@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 
 from . import private
 from .calling import Call, Names, masked, split_result, tensors_of
-from .rewriting import LIKE, RANDOM, SPLITS, Draw, cut_out, draw_ahead, fill_by_size, merge_duplicates, sort
+from .rewriting import LIKE, RANDOM, SPLITS, Draw, cut_out, draw_ahead, fill_by_size, merge_duplicates, operands, sort
 
 
 class Untraceable(Exception):
@@ -156,7 +156,8 @@ class Joint:
             output, new_state = self.step(now[:a], fixed, now[a:b], now[b:c], now[c:])
             return (output, *new_state)
 
-        results, pull_back = torch.func.vjp(of_chosen, *[everything[k] for k in chosen])
+        found: Any = torch.func.vjp(of_chosen, *[everything[k] for k in chosen])
+        results, pull_back = found
         gradients: list[Tensor | None] = [None] * len(everything)
         for k, gradient in zip(chosen, pull_back((d_output, *d_state)), strict=True):
             gradients[k] = gradient
@@ -194,7 +195,7 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
         if a.op == "get_attr" and getattr(getattr(first, a.target), "requires_grad", False):
             raise Untraceable("the step uses a parameter that is not one of the cell's own parameters")
         if a.op == "call_function":
-            a.args = replaced(a.args, b.args)
+            a.args = replaced(operands(a), operands(b))
             a.kwargs = {name: replaced(value, b.kwargs[name]) for name, value in a.kwargs.items()}
             if a.target is torch.ops.aten.copy_.default:
                 raise Untraceable("the step changes one of its buffers or inputs in place")
@@ -209,7 +210,7 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
             node.target = torch.ops.aten.reshape.default  # the rows of all steps may lie in memory in another way
         if node.target in LIKE:
             fill_by_size(graph, node, rows, dimensions, shapes)
-        elif node.target is operator.getitem and node.args[0].target in SPLITS:
+        elif node.target is operator.getitem and operands(node)[0].target in SPLITS:
             cut_out(graph, node, dimensions, shapes)
     draws: list[Draw] = []
     for node in list(graph.nodes):
@@ -225,7 +226,7 @@ def _ports(graph: fx.Graph, counts: Sequence[int]) -> Ports:
     own = {"rows", *random}
     end = next(node for node in graph.nodes if node.op == "output")
     given = iter([node for name, node in placeholders.items() if name not in own])
-    found = iter(end.args[0])
+    found = iter(operands(end)[0])
 
     def take(source: Any, count: int) -> list[Any]:
         return [next(source) for _ in range(count)]

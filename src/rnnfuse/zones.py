@@ -12,6 +12,7 @@ from enum import Enum
 
 from torch import fx
 
+from .rewriting import operands
 from .rows import FILLED, Kind, find_kinds, is_cheap
 from .tracing import Step
 
@@ -112,7 +113,7 @@ class Zones:
         needed = self._needed_for([self.step.ports.output, *self.step.ports.new_state])
         for node, zone in list(self.of.items()):
             if _is_one_of_several(node):
-                self.of[node] = self.of[node.args[0]]
+                self.of[node] = self.of[operands(node)[0]]
             elif zone in (Zone.LOOP, Zone.AHEAD) and node not in needed:
                 self.of[node] = Zone.BACK
 
@@ -122,7 +123,7 @@ class Zones:
         after: set[fx.Node] = set()
         for node, zone in self.of.items():
             if _is_one_of_several(node):
-                if node.args[0] in after:
+                if operands(node)[0] in after:
                     after.add(node)
             elif zone is Zone.BACK and node not in in_loop and self._runs_over_all_steps(node):
                 inputs = [one for one in node.all_input_nodes if self.kinds[one] is not Kind.FIXED]
@@ -136,7 +137,7 @@ class Zones:
         while changed:
             changed = False
             for node in list(after):
-                parted = _is_one_of_several(node) and self.of[node.args[0]] is Zone.BACK
+                parted = _is_one_of_several(node) and self.of[operands(node)[0]] is Zone.BACK
                 if parted or any(self.of.get(user) is Zone.BACK for user in node.users):
                     self.of[node] = Zone.BACK
                     after.discard(node)
