@@ -13,6 +13,7 @@ from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
 
 SABOTAGE = Path(__file__).parent / "sabotage"
+collect_ignore = ["rnnfuse"]  # these need PyTorch: test_rnnfuse.py runs them in its environment
 
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and so would the drivers that they interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

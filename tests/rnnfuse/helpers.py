@@ -7,6 +7,8 @@ from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
 from rnnfuse.private import flatten
 
+torch.set_num_threads(1)
+
 
 def both(cell, xs, state=None, lengths=None, extras=None, **options):
     """[(what, by the layer, by the loop)] for outputs, last states and the gradients of all that can have one."""
