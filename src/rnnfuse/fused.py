@@ -32,7 +32,8 @@ class Values:
     def run_once(self, part: Part) -> None:
         if part:
             found = part(self.rows, [self.constant[one] for one in part.inputs])
-            self.constant.update(zip(part.outputs, found, strict=True))
+            # Copied once, because every step reads them: products with transposed weights are slower.
+            self.constant.update((node, one.contiguous()) for node, one in zip(part.outputs, found, strict=True))
 
     def run_over_all_steps(self, part: Part) -> list[Tensor]:
         return list(part(self.steps * self.rows, [self.merged(one) for one in part.inputs])) if part else []
