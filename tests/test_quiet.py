@@ -2,6 +2,7 @@
 
 import os
 import threading
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -31,6 +32,8 @@ class Host:
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(cpus))
         monkeypatch.setattr(os, "sched_setaffinity", self._pin)
         monkeypatch.setattr("rnnbench_worker.quiet.pulse_seconds", self._pulse)
+        # Time that passes only in blocks: how busy the real machine is changes nothing.
+        monkeypatch.setattr("rnnbench_worker.quiet.time", SimpleNamespace(perf_counter=lambda: 0.0))
         self._cpu = None
 
     def _pin(self, pid, cpus):

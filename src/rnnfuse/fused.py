@@ -116,7 +116,7 @@ def run_backward(
     """The gradients of sequences, initial state, extras and trained parameters."""
     ports, steps, rows = plan.step.ports, values.steps, values.rows
     back = plan.back
-    used_later = set(plan.after.inputs)
+    used_later = not set(plan.after.inputs).isdisjoint(ports.d_state)
     sums: dict[fx.Node, Tensor] = {}
     kept: dict[fx.Node, list[Any]] = {node: [None] * steps for node in (*back.outputs, *ports.d_state)}
     values.stepwise.update(kept)
@@ -139,7 +139,7 @@ def run_backward(
             torch.zeros_like(old) if one is None else values.at(one, t)
             for one, old in zip(plan.d_old_state, current, strict=True)
         ]
-        if not used_later & set(ports.d_state):
+        if not used_later:
             for node in ports.d_state:
                 kept[node][t] = None
     after = dict(zip(plan.after.outputs, values.run_over_all_steps(plan.after), strict=True))

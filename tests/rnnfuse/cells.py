@@ -136,28 +136,26 @@ class Heads(nn.Module):
         return read.flatten(1), memory
 
 
-class BatchMean(nn.Module):
-    """Every sequence sees the others: nothing of this may run over all steps at once."""
+class TwoProducts(nn.Module):
+    """What the next cells have in common: a product of the input and one of the state."""
 
     def __init__(self, width, hidden):
         super().__init__()
         self.wx, self.wh, self.hidden = nn.Linear(width, hidden), nn.Linear(hidden, hidden), hidden
 
     initial_state = GruBefore.initial_state
+
+
+class BatchMean(TwoProducts):
+    """Every sequence sees the others: nothing of this may run over all steps at once."""
 
     def forward(self, x, h):
         y = self.wx(x)
         return torch.tanh(y - y.mean(0, keepdim=True) + self.wh(h) * h.amax(0) + h.flip(0))
 
 
-class BatchSum(nn.Module):
+class BatchSum(TwoProducts):
     """Adds up over the sequences of a step: that must not become a sum over all steps."""
-
-    def __init__(self, width, hidden):
-        super().__init__()
-        self.wx, self.wh, self.hidden = nn.Linear(width, hidden), nn.Linear(hidden, hidden), hidden
-
-    initial_state = GruBefore.initial_state
 
     def forward(self, x, h):
         gram = self.wx(x).t() @ self.wx(x)
@@ -179,14 +177,8 @@ class Counter(nn.Module):
         return torch.tanh(self.step(torch.cat([x, h], 1)) * torch.exp(-self.scale * count / 9)), count + 1
 
 
-class InPlace(nn.Module):
+class InPlace(TwoProducts):
     """Changes what it has just made in place."""
-
-    def __init__(self, width, hidden):
-        super().__init__()
-        self.wx, self.wh, self.hidden = nn.Linear(width, hidden), nn.Linear(hidden, hidden), hidden
-
-    initial_state = GruBefore.initial_state
 
     def forward(self, x, h):
         y = self.wx(x)
