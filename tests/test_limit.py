@@ -134,6 +134,17 @@ def test_rates_from_another_device_are_not_believed(launch):
     assert (limit.products, limit.flops_per_s, limit.bytes_per_s) == ((), None, None)
 
 
+def test_a_framework_that_does_not_name_its_rates_is_not_started(monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "run_worker", lambda *args, **options: pytest.fail("a worker was started"))
+    (tmp_path / "__init__.py").write_text("from .settings import describe\n")
+    resolved = make_resolved_case(CASE)
+    manifest = msgspec.structs.replace(resolved.manifest, folder=str(tmp_path))
+    resolved = msgspec.structs.replace(resolved, manifest=manifest)
+    limit = launch_limit(resolved, Method(threads=1))
+    assert (limit.outcome, limit.products, limit.key) == ("ok", (), make_limit(CASE).key)
+    assert limit.reason == f"{manifest.title} has no code that measures the limit"
+
+
 def test_a_failure_keeps_its_reason(launch):
     limit = launch(HELLO, outcome="timeout", reason="over 5 s during build", stage="build")
     assert (limit.outcome, limit.reason, limit.stage) == ("timeout", "over 5 s during build", "build")

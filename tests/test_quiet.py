@@ -84,6 +84,24 @@ def test_a_block_counts_only_between_two_fast_pulses_and_the_worker_moves_away(m
     assert (told["probe_before_s"], told["probe_after_s"], told["probe_best_s"]) == (1.0, 1.0, 1.0)
 
 
+def test_a_worker_moves_to_the_next_processors_at_full_speed_without_trying_all(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: cpu in (0, 1, 3) and block == 1, cpus=16)
+    quiet, tried = watch(), []
+    pin = host._pin
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cpus: (pid == 0 and tried.extend(cpus), pin(pid, cpus)))
+    host.blocks = 1
+    quiet._move_away()
+    assert tried == [2, 3, 4]
+    assert host.moves[-1] == (2, 4)
+
+
+def test_blocks_that_count_are_short_and_together_as_long_as_usual(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: False)
+    samples = sample(Runner(host, lambda block: 0.03), METHOD, 0.01, watch())
+    assert {size for size, _ in samples} == {3}
+    assert 0.5 <= sum(seconds for _, seconds in samples) < 0.56
+
+
 def test_one_lucky_pulse_is_not_full_speed(monkeypatch):
     host = Host(monkeypatch, lambda cpu, block: False)
     lucky = iter([0.5])

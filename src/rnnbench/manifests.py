@@ -88,6 +88,15 @@ def read_manifest(folder: Path) -> Manifest:
     return msgspec.structs.replace(manifest, system=systems, folder=str(folder))
 
 
+def may_offer(manifest: Manifest, name: str) -> bool:
+    """Whether a framework's folder may offer this function, found without importing it: it must at least name it."""
+    try:
+        text = (manifest.path / "__init__.py").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    return name in text or "import *" in text
+
+
 @lru_cache(maxsize=64)
 def source_hash(*folders: Path, pattern: str = "**/*") -> str:
     """A short hash of all files of the folders: it changes with the code, and with any file that the code may read."""

@@ -6,6 +6,8 @@ Within a block nothing waits for the device, as in a training loop. A block of o
 import math
 import time
 
+from .quiet import BLOCK_SECONDS as QUIET_BLOCK_SECONDS
+
 MIN_SAMPLES = 5
 MAX_SAMPLES = 400
 #: Latency is one batch a sample, and its spread is of interest: far more samples are kept.
@@ -128,7 +130,8 @@ def sample(runner, method, per_batch, quiet=None):
         if latency:
             blocks, size = blocks * size, 1
         return [(size, runner.block(size)) for _ in range(blocks)]
-    size = 1 if latency else block_size(per_batch)
+    size = 1 if latency else block_size(per_batch, QUIET_BLOCK_SECONDS if quiet else BLOCK_SECONDS)
+    least = MIN_SAMPLES * BLOCK_SECONDS if quiet else 0.0
     samples, spread = [], Spread()
     while len(samples) < (MAX_LATENCY_SAMPLES if latency else MAX_SAMPLES):
         enough = len(samples) >= MIN_SAMPLES
@@ -140,7 +143,8 @@ def sample(runner, method, per_batch, quiet=None):
         if len(samples) >= MIN_SAMPLES:
             if spread.total >= method["sample_seconds"]:
                 break
-            if spread.half_width() <= method["precision_target"]:
+            # At least as long as the usual blocks take, where those that count are shorter.
+            if spread.total >= least and spread.half_width() <= method["precision_target"]:
                 break
     return samples
 
@@ -151,9 +155,9 @@ def still_falling(samples):
     return times[0] > LATE_COMPILING * max(times[1:]) or min(times[:2]) > (1 + 2 * STEADY) * max(times[2:])
 
 
-def block_size(per_batch):
+def block_size(per_batch, seconds=BLOCK_SECONDS):
     """How many batches fill a block."""
-    return max(1, int(math.ceil(BLOCK_SECONDS / max(per_batch, 1e-9))))
+    return max(1, int(math.ceil(seconds / max(per_batch, 1e-9))))
 
 
 class Spread(object):

@@ -21,7 +21,7 @@ from rnnbench.launch.job import ResolvedCase, is_watched, make_job
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.plausible import implausible
 from rnnbench.launch.worker import WorkerResult, run_worker
-from rnnbench.manifests import manifests
+from rnnbench.manifests import manifests, may_offer
 from rnnbench.method import make_method
 from rnnbench.scratch import scratch_folder
 
@@ -194,6 +194,10 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
     """Measure the limit with the case's own job, so that all settings are those of the timed launches."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     case = resolved.case
+    silent = f"{resolved.manifest.title} has no code that measures the limit"
+    if not may_offer(resolved.manifest, "rates"):  # starting a framework to ask it takes seconds
+        place = {"environment": case.environment, "device": case.device, "precision": case.precision}
+        return Limit(started=started, outcome="ok", reason=silent, **place)
     job = make_job("limit", resolved, method, inputs="")
     turn = ExclusiveMachine(cpus=method.cpus).next()
     result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, turn=turn)
@@ -218,7 +222,7 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
         elif isinstance(event, Rates) and outcome == "ok":
             limit = msgspec.structs.replace(limit, products=event.products, copies=event.copies)
     if has_no_rates(limit):
-        limit = msgspec.structs.replace(limit, reason=f"{resolved.manifest.title} has no code that measures the limit")
+        limit = msgspec.structs.replace(limit, reason=silent)
     return limit
 
 
