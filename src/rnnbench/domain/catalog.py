@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+import rnnbench_cells
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError, nearest
 
@@ -51,6 +52,7 @@ CATALOG: dict[str, Workload] = {
 _OVERRIDABLE = (
     "batch", "steps", "hidden", "classes", "layers", "features", "vocabulary", "embedding", "shortest", "labels",
 )  # fmt: skip
+_CELL = "cell"
 _NAME_PATTERN = re.compile(r"(?P<id>[^\[\]]+?)\s*(?:\[(?P<overrides>[^\[\]]*)\])?")
 
 
@@ -67,12 +69,18 @@ def parse_workload(text: str, catalog: dict[str, Workload] | None = None) -> Wor
     return override(base, overrides) if overrides else base
 
 
-def _parse_overrides(text: str, whole_text: str) -> dict[str, int]:
-    numbers: dict[str, int] = {}
+def _parse_overrides(text: str, whole_text: str) -> dict[str, Any]:
+    numbers: dict[str, Any] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in _OVERRIDABLE:
-            raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {', '.join(_OVERRIDABLE)}")
+        if name not in (*_OVERRIDABLE, _CELL):
+            allowed = ", ".join((*_OVERRIDABLE, _CELL))
+            raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {allowed}")
+        if name == _CELL and value in rnnbench_cells.NAMES and name not in numbers:
+            numbers[name] = value
+            continue
+        if name == _CELL:
+            raise UserError(f"'{part}' in '{whole_text}' names no cell", f"cells: {', '.join(rnnbench_cells.NAMES)}")
         if not equals or not re.fullmatch(r"\d{1,9}", value):
             raise UserError(f"'{part}' in '{whole_text}' needs a whole number", f"for example {name}=16")
         if name in numbers:
@@ -81,8 +89,8 @@ def _parse_overrides(text: str, whole_text: str) -> dict[str, int]:
     return numbers
 
 
-def override(base: Workload, numbers: dict[str, int]) -> Workload:
-    """The workload with some numbers changed, and with a name that lists them."""
+def override(base: Workload, numbers: dict[str, Any]) -> Workload:
+    """The workload with some numbers changed, or its cell, and with a name that lists them."""
     derived: dict[str, int] = {}
     if "steps" in numbers and base.shortest:
         # The lengths keep their share of the steps (half to all of them).
@@ -106,7 +114,7 @@ _LARGEST = {
     "batch": 10**6, "steps": 10**6, "hidden": 10**6, "classes": 10**7, "layers": 1000, "features": 10**6,
     "vocabulary": 10**7, "embedding": 10**6, "shortest": 10**6, "labels": 10**6,
 }  # fmt: skip
-_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,]{0,200}\])?")
+_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,-]{0,200}\])?")
 
 
 def is_workload_name(text: str) -> bool:

@@ -5,6 +5,8 @@ from typing import Literal
 
 import msgspec
 
+import rnnbench_cells
+
 Phase = Literal["forward", "train"]
 Loss = Literal["cross-entropy", "ctc", "sum"]
 HeadOn = Literal["every-step", "last-step"]
@@ -22,6 +24,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     hidden: int
     classes: int
+    cell: str = "lstm"  # of rnnbench_cells
     layers: int = 1
     bidirectional: bool = False
     features: int = 0  # width of a real-valued input; 0 if the input is token ids
@@ -64,29 +67,35 @@ def layer_input(workload: Workload, layer: int) -> int:
 
 
 def parameter_shapes(workload: Workload) -> dict[str, Shape]:
-    """Every parameter in the canonical layout and order; the gates are in the order i, f, g, o."""
+    """Every parameter in the canonical layout and order. Those of a layer are its cell's."""
     if workload.one_step:  # as in the slides of Lazarus (2019): the weights are the left factors
         return {"W_h": (workload.hidden, workload.hidden), "W_x": (workload.hidden, workload.features)}
     shapes: dict[str, Shape] = {}
     if workload.vocabulary:
         shapes["embedding"] = (workload.vocabulary, workload.embedding)
-    gates = 4 * workload.hidden
     for layer in range(workload.layers):
         for direction in workload.directions:
-            prefix = f"layer{layer}.{direction}"
-            shapes[f"{prefix}.w"] = (layer_input(workload, layer), gates)
-            shapes[f"{prefix}.u"] = (workload.hidden, gates)
-            shapes[f"{prefix}.b"] = (gates,)
+            own = cell_shapes(workload, layer)
+            shapes |= {f"layer{layer}.{direction}.{name}": shape for name, shape in own.items()}
     shapes["head.w"] = (layer_input(workload, workload.layers), workload.classes)
     if workload.head_bias:
         shapes["head.b"] = (workload.classes,)
     return shapes
 
 
+def cell_shapes(workload: Workload, layer: int) -> dict[str, Shape]:
+    """The weights of a layer in one direction."""
+    found: dict[str, Shape] = rnnbench_cells.find(workload.cell).parameters(
+        layer_input(workload, layer), workload.hidden
+    )
+    return found
+
+
 def parameter_count(workload: Workload, biases: int = 1) -> int:
     """The number of trained values. `biases=2` also counts the second bias vector of systems that have one."""
     total = sum(math.prod(shape) for shape in parameter_shapes(workload).values())
-    second = 0 if workload.one_step else 4 * workload.hidden * workload.layers * len(workload.directions)
+    per_unit = 0 if workload.one_step else rnnbench_cells.find(workload.cell).SECOND_BIAS
+    second = per_unit * workload.hidden * workload.layers * len(workload.directions)
     return total + (biases - 1) * second
 
 
@@ -119,9 +128,11 @@ def flops(workload: Workload, phase: Phase) -> int:
         for direction in workload.directions:
             top = layer == workload.layers - 1
             needed = head_cells if top and direction == "bwd" else cells
-            per_input = 2 * 4 * workload.hidden * needed
-            forward += per_input * (layer_input(workload, layer) + workload.hidden)
-            data_gradient += per_input * layer_input(workload, layer) if layer == 0 and not workload.vocabulary else 0
+            # A weight is a factor of one product a step; one whose name begins with w multiplies the input.
+            sizes = {name: math.prod(shape) for name, shape in cell_shapes(workload, layer).items() if len(shape) == 2}
+            forward += 2 * needed * sum(sizes.values())
+            if layer == 0 and not workload.vocabulary:
+                data_gradient += 2 * needed * sum(size for name, size in sizes.items() if name.startswith("w"))
     return forward if phase == "forward" else 3 * forward - data_gradient
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import rnnbench_cells
 from rnnbench.domain.workload import Workload, lengths, parameter_shapes, target_shape
 from rnnbench.errors import UserError
 
@@ -36,6 +37,9 @@ def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.f
         name: _uniform(_random_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
         for name, shape in parameter_shapes(workload).items()
     }
+    for name in parameters:
+        if ".gain" in name:  # of a normalisation: around one
+            parameters[name] += np.float32(1)
     if not workload.one_step:
         _let_some_units_remember(parameters, workload)
     return parameters
@@ -50,17 +54,18 @@ def _let_some_units_remember(parameters: dict[str, NDArray[np.float32]], workloa
     """Their forget gate is about 1 − 1/steps, and their input gate 1/√steps, so that they sum up without overflowing.
 
     They hardly feed back into their own layer: with such long memories, feedback would amplify every rounding error.
-    The gates are in the order i, f, g, o.
+    Which gates these are is the cell's to say.
     """
     hidden, steps = workload.hidden, max(2, workload.steps)
     units = np.arange(0, hidden, REMEMBERING)
+    gates = rnnbench_cells.find(workload.cell).REMEMBER
     for name, array in parameters.items():
         if not name.startswith("layer"):
             continue
         if name.endswith(".b"):
-            array[units] -= np.float32(0.5 * np.log(steps))
-            array[hidden + units] += np.float32(np.log(steps - 1))
-        elif name.endswith(".u"):
+            for gate, share in gates.items():
+                array[gate * hidden + units] += np.float32(share * np.log(steps - 1 if share > 0 else steps))
+        elif gates and name.endswith((".u", ".v")):
             array[units] *= np.float32(0.01)
 
 

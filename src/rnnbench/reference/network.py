@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from rnnbench.domain.workload import Workload
-from rnnbench.reference import lstm
+import rnnbench_cells
+from rnnbench.domain.workload import Workload, cell_shapes
+from rnnbench.reference import lstm, recurrent
 from rnnbench.reference.inputs import Batch, Booleans, Floats, Parameters
 from rnnbench.reference.losses import equal_shares, evaluate_loss
 
-Tape = dict[str, lstm.Trace]
+Tape = dict[str, lstm.Trace | recurrent.Trace]
 
 #: Numbers that the trace of one part of a batch may hold: 512 MB. A batch of full size is evaluated in parts.
 TRACED_NUMBERS = 1 << 26
@@ -55,7 +56,8 @@ def loss_and_gradients(
 
 def sequences_at_once(workload: Workload) -> int:
     """How many sequences are evaluated together, so that their trace and their logits fit in memory."""
-    per_step = 8 * workload.hidden * workload.layers * len(workload.directions) + workload.classes
+    per_unit = 8 if workload.cell == "lstm" else 60  # every operator of a step is recorded
+    per_step = per_unit * workload.hidden * workload.layers * len(workload.directions) + workload.classes
     return max(1, TRACED_NUMBERS // (workload.steps * per_step))
 
 
@@ -97,8 +99,7 @@ def _stack(workload: Workload, parameters: dict[str, Floats], batch: Batch, tape
         outputs = []
         for direction in workload.directions:
             prefix = f"layer{layer}.{direction}"
-            w, u, b = (parameters[f"{prefix}.{part}"] for part in "wub")
-            output, trace = lstm.forward(x, w, u, b, mask, reverse=direction == "bwd")
+            output, trace = _layer(workload, layer, prefix, parameters, x, mask)
             outputs.append(output)
             if tape is not None:  # it can take gigabytes, so logits alone do without it
                 tape[prefix] = trace
@@ -118,11 +119,32 @@ def _stack_backward(workload: Workload, tape: Tape, d_features: Floats, gradient
         parts = np.split(d_outputs, len(workload.directions), axis=2)
         for direction, part in zip(workload.directions, parts, strict=True):
             prefix = f"layer{layer}.{direction}"
-            found = lstm.backward(tape.pop(prefix), part)
-            gradients.update({f"{prefix}.w": found.w, f"{prefix}.u": found.u, f"{prefix}.b": found.b})
-            d_inputs.append(found.x)
+            trace = tape.pop(prefix)
+            if isinstance(trace, lstm.Trace):
+                d_input, *of_weights = lstm.backward(trace, part)
+                found = dict(zip("wub", of_weights, strict=True))
+            else:
+                d_input, found = recurrent.backward(trace, part)
+            gradients.update({f"{prefix}.{name}": gradient for name, gradient in found.items()})
+            d_inputs.append(d_input)
         d_outputs = sum(d_inputs[1:], start=d_inputs[0])
     return d_outputs
+
+
+def _layer(
+    workload: Workload,
+    layer: int,
+    prefix: str,
+    parameters: dict[str, Floats],
+    x: Floats,
+    mask: Booleans | None,
+) -> tuple[Floats, lstm.Trace | recurrent.Trace]:
+    """A layer in one direction. The LSTM has a version without a tape, for which a batch of full size is no effort."""
+    weights = {name: parameters[f"{prefix}.{name}"] for name in cell_shapes(workload, layer)}
+    reverse = prefix.endswith("bwd")
+    if workload.cell == "lstm":
+        return lstm.forward(x, weights["w"], weights["u"], weights["b"], mask, reverse)
+    return recurrent.forward(rnnbench_cells.find(workload.cell), weights, x, mask, reverse)
 
 
 def _first_inputs(workload: Workload, parameters: dict[str, Floats], batch: Batch) -> Floats:

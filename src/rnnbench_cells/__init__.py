@@ -1,0 +1,36 @@
+"""The cells: each is one small file, written once for NumPy's reference and for every framework.
+
+A file `<name>.py` has
+
+- `STATES`: the names of the states; the first one is the output;
+- `parameters(width, hidden)`: the shapes of its weights by name, for an input of this width. Names that begin with `w`
+  multiply the input;
+- `step(ops, weights, x, state)`: one step. `state` has the states by name, and so has the result. The arithmetic
+  operators of Python and those of `ops` are all that it may use:
+
+      matmul(a, b)    a product of [rows, n] and a weight [n, m]
+      split(a, n)     n equal pieces along the last axis
+      concat(pieces)  the inverse
+      sigmoid, tanh, relu, softplus, exp, log
+      maximum(a, b), minimum(a, b)
+      layer_norm(a, gain, bias)   over the last axis
+
+- `REMEMBER`: gates of the bias `b`, by their number, and how far the logarithm of the number of steps opens them in
+  units that remember a whole sequence (reference/inputs.py);
+- `SECOND_BIAS`: how many values per unit the second bias of vendors' layers adds.
+
+This package is Python 3.6 and imports nothing: the driver and every worker can use it.
+"""
+
+import importlib
+
+#: The cells that come with rnnbench.
+NAMES = ("lstm", "gru", "gru-before", "elman", "peephole", "layernorm-lstm", "slstm", "mgu")
+
+#: The epsilon of `layer_norm`, in every framework.
+EPSILON = 1e-5
+
+
+def find(name):
+    """The module of a cell."""
+    return importlib.import_module("rnnbench_cells." + name.replace("-", "_"))
