@@ -50,6 +50,11 @@ def fuse_package() -> Path:
     return worker_package().resolve().parent / FUSE
 
 
+def cells_package() -> Path:
+    """The cells, which the driver and every worker import."""
+    return worker_package().resolve().parent / "rnnbench_cells"
+
+
 #: What decoding JSON raises when it is damaged. A thousand brackets make a RecursionError.
 DAMAGED_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 

@@ -14,7 +14,7 @@ import msgspec
 from rnnbench.domain.run import Tool
 from rnnbench.domain.system import GRANULARITIES, Manifest, satisfies
 from rnnbench.errors import UserError
-from rnnbench.files import FUSE, fuse_package, worker_package
+from rnnbench.files import FUSE, cells_package, fuse_package, worker_package
 from rnnbench.version import __version__
 
 ENTRY_POINT = "rnnbench.systems"
@@ -112,7 +112,7 @@ def source_hash(*folders: Path, pattern: str = "**/*") -> str:
 def reference_sources() -> str:
     """The hash of the code that says what is right: the reference, and the comparison with it."""
     driver = Path(__file__).resolve().parent
-    return source_hash(driver / "reference", driver / "verify")
+    return source_hash(driver / "reference", driver / "verify", cells_package())
 
 
 def system_sources(manifest: Manifest) -> str:
@@ -121,7 +121,7 @@ def system_sources(manifest: Manifest) -> str:
     Other frameworks are not included: rows stay comparable when another framework is added or changed.
     """
     worker = worker_package().resolve()
-    parts = [source_hash(worker, pattern="*"), source_hash(manifest.path.resolve())]
+    parts = [source_hash(worker, pattern="*"), source_hash(cells_package()), source_hash(manifest.path.resolve())]
     for name in manifest.uses:
         used = worker / name if "/" in name else worker / "systems" / name
         if name == FUSE:

@@ -22,6 +22,15 @@ from rnnbench.errors import UserError, nearest
 from rnnbench.machine import find_gpus, this_processor
 from rnnbench.manifests import manifests
 
+#: Why a row has no other cell than those that its manifest names.
+_WITHOUT_CELL = {
+    "fine": "only the LSTM is written out gate by gate; packed runs {cell} as its file says",
+    "packed": "this execution has no {cell}",
+    "cell": "the framework has no cell that computes {cell}",
+    "layer": "the framework has no layer that computes {cell}",
+    "stack": "the vendor's kernel does not compute {cell}",
+}
+
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What a user selects. Empty workloads or systems mean all of them."""
@@ -222,6 +231,8 @@ def why_not(
     for wanted, offered, what in offers:
         if wanted not in offered:
             return f"the system offers only {what} {', '.join(offered)}"
+    if workload.cell not in system.cells and "*" not in system.cells:
+        return _WITHOUT_CELL[system.granularity].format(cell=workload.cell)
     if workload.one_step and not system.one_step:
         return "the single step only shows graphs: this system does not implement it"
     for tool in system.tools:

@@ -17,9 +17,9 @@ def layer_directions(workload):
     return [(layer, direction) for layer in range(workload["layers"]) for direction in workload["directions"]]
 
 
-def weight_names(layer, direction):
-    """The names of w, u and b of a layer in one direction."""
-    return ["layer{}.{}.{}".format(layer, direction, part) for part in "wub"]
+def weight_names(layer, direction, parts="wub"):
+    """The names of the weights of a layer in one direction: w, u and b of an LSTM, or another cell's `parts`."""
+    return ["layer{}.{}.{}".format(layer, direction, part) for part in parts]
 
 
 def is_stack_parameter(name):

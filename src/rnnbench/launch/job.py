@@ -9,7 +9,7 @@ import msgspec
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import Manifest, System
-from rnnbench.domain.workload import Phase, Workload
+from rnnbench.domain.workload import Phase, Workload, cell_shapes
 from rnnbench.manifests import manifests
 from rnnbench.reference.inputs import Batch, few_sequences, make_batches, make_parameters, write_inputs
 
@@ -109,6 +109,7 @@ def workload_fields(workload: Workload) -> dict[str, object]:
     return {
         **msgspec.structs.asdict(workload),
         "directions": workload.directions,
+        "weights": tuple(cell_shapes(workload, 0)),
         "input_width": workload.input_width,
         "variable_length": workload.variable_length,
     }

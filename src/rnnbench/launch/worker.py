@@ -16,7 +16,7 @@ import msgspec
 from rnnbench.domain.result import Outcome
 from rnnbench.domain.run import Environment
 from rnnbench.environments.environment import child_variables
-from rnnbench.files import fuse_package, worker_package
+from rnnbench.files import cells_package, fuse_package, worker_package
 from rnnbench.launch.events import (
     STAGES,
     Built,
@@ -117,7 +117,7 @@ def _start(
     turn: Turn | None,
 ) -> WorkerProcess:
     # Only the worker package and rnnfuse are put on the path: the driver's other packages are for another interpreter.
-    for package in (worker_package().resolve(), fuse_package()):
+    for package in (worker_package().resolve(), cells_package(), fuse_package()):
         (scratch / package.name).symlink_to(package, target_is_directory=True)
     inherited = child_variables(external=environment.external)
     threads = str(job["threads"])

@@ -1,7 +1,7 @@
 """JAX: pure functions of a tree of parameters; a stack and an execution turn them into a program."""
 
 from .inspection import graphs, profiler
-from .network import CELLS, CudnnStack, LoopStack, Network
+from .network import CudnnStack, LoopStack, Network, cell_for
 from .program import EXECUTIONS, JaxProgram, builds
 from .settings import apply_settings, describe_device, product_for, rates
 from .story import ElmanStep, story
@@ -19,7 +19,7 @@ def build(job, parameters):
         return JaxProgram(job, ElmanStep(), EXECUTIONS[job["execution"]].compiled, parameters)
     if job["granularity"] == "stack":
         return build_with(job, CudnnStack(job["workload"]), parameters)
-    cell = CELLS[job["granularity"]](product_for(job["precision"]))
+    cell = cell_for(job["workload"], job["granularity"], product_for(job["precision"]))
     return build_with(job, LoopStack(job["workload"], cell, EXECUTIONS[job["execution"]].loop), parameters)
 
 

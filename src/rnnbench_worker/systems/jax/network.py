@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import rnnbench_cells
 from jax.experimental import rnn
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.nn import sigmoid
@@ -111,29 +112,30 @@ class LoopStack(object):
 
         def step(state, slices):
             x, inside = slices
-            h, c = state
-            new_h, new_c = self._cell(weights, x, state)
+            new = self._cell(weights, x, state)
             if inside is None:
-                return (new_h, new_c), new_h
+                return new, new[0]
             # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
-            h = jnp.where(inside, new_h, h)
-            c = jnp.where(inside, new_c, c)
-            return (h, c), jnp.where(inside, h, 0.0)
+            kept = tuple(jnp.where(inside, one, old) for one, old in zip(new, state))
+            return kept, jnp.where(inside, kept[0], 0.0)
 
         zeros = jnp.zeros((xs.shape[1], self._workload["hidden"]), jnp.float32)
-        return self._loop(step, (zeros, zeros), (xs, mask), reverse)
+        return self._loop(step, (zeros,) * self._cell.states, (xs, mask), reverse)
 
     def from_canonical(self, arrays):
         return [
-            self._cell.from_canonical(*[arrays[name] for name in weight_names(*place)])
+            self._cell.from_canonical(*[arrays[name] for name in self._names(place)])
             for place in layer_directions(self._workload)
         ]
 
     def to_canonical(self, weights, join):
         arrays = {}
         for place, cell_weights in zip(layer_directions(self._workload), weights):
-            arrays.update(zip(weight_names(*place), self._cell.to_canonical(cell_weights)))
+            arrays.update(zip(self._names(place), self._cell.to_canonical(cell_weights)))
         return arrays
+
+    def _names(self, place):
+        return weight_names(*place, parts=self._workload["weights"])
 
 
 # --- cells --------------------------------------------------------------------------------------------
@@ -141,6 +143,8 @@ class LoopStack(object):
 
 class FineCell(object):
     """One weight per gate: eight products per step."""
+
+    states = 2
 
     def __init__(self, product):
         self._product = product
@@ -158,6 +162,8 @@ class FineCell(object):
 
 class PackedCell(object):
     """The four gates in one matrix: two products per step."""
+
+    states = 2
 
     def __init__(self, product):
         self._product = product
@@ -183,6 +189,53 @@ def advance(gates, c):
 
 
 CELLS = {"fine": FineCell, "packed": PackedCell}
+
+
+class AnyCell(object):
+    """A cell of rnnbench_cells, as its file says."""
+
+    def __init__(self, name, product):
+        self._cell = rnnbench_cells.find(name)
+        self._names = list(self._cell.parameters(1, 1))
+        self._operators = Operators(product)
+        self.states = len(self._cell.STATES)
+
+    def __call__(self, weights, x, state):
+        named = dict(zip(self._names, weights))
+        new = self._cell.step(self._operators, named, x, dict(zip(self._cell.STATES, state)))
+        return tuple(new[name] for name in self._cell.STATES)
+
+    def from_canonical(self, *weights):
+        return list(weights)
+
+    def to_canonical(self, weights):
+        return weights
+
+
+class Operators(object):
+    """The vocabulary of rnnbench_cells."""
+
+    def __init__(self, product):
+        self.matmul = product
+        self.sigmoid, self.tanh, self.relu, self.softplus = sigmoid, jnp.tanh, jax.nn.relu, jax.nn.softplus
+        self.exp, self.log, self.maximum, self.minimum = jnp.exp, jnp.log, jnp.maximum, jnp.minimum
+
+    @staticmethod
+    def split(a, count):
+        return jnp.split(a, count, axis=-1)
+
+    @staticmethod
+    def concat(pieces):
+        return jnp.concatenate(pieces, axis=-1)
+
+    @staticmethod
+    def layer_norm(a, gain, bias):
+        return jax.nn.standardize(a, axis=-1, epsilon=rnnbench_cells.EPSILON) * gain + bias
+
+
+def cell_for(workload, granularity, product):
+    """The LSTM is written out in two granularities; every other cell is as its file says."""
+    return CELLS[granularity](product) if workload["cell"] == "lstm" else AnyCell(workload["cell"], product)
 
 
 # --- cuDNN --------------------------------------------------------------------------------------------
