@@ -31,6 +31,8 @@ def build(job, parameters):
 class EquinoxCell(object):
     """equinox.nn.LSTMCell: transposed weights, gates i, f, g, o, one bias; for one sequence, mapped over the batch."""
 
+    states = 2
+
     def __init__(self, precision):
         self._bf16 = precision == "bf16"
 

@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import rnnbench_cells
 from jax.experimental import rnn
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.nn import sigmoid
 
+import rnnbench_cells
 from rnnbench_worker.canonical import (
     is_stack_parameter,
     join_gates,

@@ -58,7 +58,8 @@ def assign(network, workload, parameters):
             network.embedding.weight.copy_(values["embedding"])
         for layer in range(workload["layers"]):
             for index, direction in enumerate(workload["directions"]):
-                network.stack.assign(layer, index, *[values[name] for name in weight_names(layer, direction)])
+                names = weight_names(layer, direction, workload["weights"])
+                network.stack.assign(layer, index, *[values[name] for name in names])
         network.head.weight.copy_(values["head.w"].t())
         if workload["head_bias"]:
             network.head.bias.copy_(values["head.b"])
@@ -71,7 +72,8 @@ def canonical(network, workload, read):
         tensors["embedding"] = read(network.embedding.weight)
     for layer in range(workload["layers"]):
         for index, direction in enumerate(workload["directions"]):
-            tensors.update(zip(weight_names(layer, direction), network.stack.canonical(layer, index, read)))
+            names = weight_names(layer, direction, workload["weights"])
+            tensors.update(zip(names, network.stack.canonical(layer, index, read)))
     tensors["head.w"] = read(network.head.weight).t()
     if workload["head_bias"]:
         tensors["head.b"] = read(network.head.bias)

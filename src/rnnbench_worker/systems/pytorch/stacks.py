@@ -10,12 +10,13 @@ Both know their own layout of the canonical `w [in,4H]`, `u [H,4H]`, `b [4H]`: `
 
 from typing import List, Optional, Tuple
 
-import rnnbench_cells
 import torch
 from torch import Tensor, nn
 
+import rnnbench_cells
 from rnnbench_worker.canonical import step_mask
 
+from .any_cell import AnyCell, AnyDirection
 from .compat import run_packed
 
 # --- stacks -------------------------------------------------------------------------------------------
@@ -61,11 +62,12 @@ class LoopStack(nn.Module):
         hidden = workload["hidden"]
         layers = []
         width = workload["input_width"]
+        direction = direction if workload["cell"] == "lstm" else AnyDirection
         for _ in range(workload["layers"]):
             layers.append(
                 nn.ModuleList(
                     [
-                        direction(CELLS[granularity](width, hidden), hidden, name == "bwd")
+                        direction(make_cell(workload, granularity, width), hidden, name == "bwd")
                         for name in workload["directions"]
                     ]
                 )
@@ -84,8 +86,8 @@ class LoopStack(nn.Module):
             xs = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
         return xs
 
-    def assign(self, layer, direction, w, u, b):
-        self.layers[layer][direction].cell.assign(w, u, b)
+    def assign(self, layer, direction, *weights):
+        self.layers[layer][direction].cell.assign(*weights)
 
     def canonical(self, layer, direction, read):
         return self.layers[layer][direction].cell.canonical(read)
@@ -163,18 +165,18 @@ class FusedStack(nn.Module):
         from rnnfuse import Stack  # needs a newer PyTorch than the other rows
 
         hidden, directions = workload["hidden"], len(workload["directions"])
-        self.hidden = hidden
+        self.hidden, self.states = hidden, len(rnnbench_cells.find(workload["cell"]).STATES)
         widths = [workload["input_width"]] + [hidden * directions] * (workload["layers"] - 1)
-        cells = [[CELLS[granularity](width, hidden) for _ in range(directions)] for width in widths]
+        cells = [[make_cell(workload, granularity, width) for _ in range(directions)] for width in widths]
         self.layers = Stack(cells if directions == 2 else [cell for (cell,) in cells], bidirectional=directions == 2)
 
     def forward(self, xs, lengths):
         zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
-        state = [(zeros, zeros)] * sum(len(layer) for layer in self.layers.layers)
+        state = [(zeros,) * self.states] * sum(len(layer) for layer in self.layers.layers)
         return self.layers(xs, state, lengths)[0]
 
-    def assign(self, layer, direction, w, u, b):
-        self.layers.layers[layer][direction].cell.assign(w, u, b)
+    def assign(self, layer, direction, *weights):
+        self.layers.layers[layer][direction].cell.assign(*weights)
 
     def canonical(self, layer, direction, read):
         return self.layers.layers[layer][direction].cell.canonical(read)
@@ -182,30 +184,6 @@ class FusedStack(nn.Module):
     @property
     def compilations(self):
         return sum(direction.compilations for layer in self.layers.layers for direction in layer)
-
-
-class AnyDirection(nn.Module):
-    """A `Direction` around a cell with any number of states."""
-
-    def __init__(self, cell, hidden, reverse):
-        super(AnyDirection, self).__init__()
-        self.cell = cell
-        self.hidden = hidden
-        self.reverse = reverse
-
-    def forward(self, xs, mask):
-        zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
-        state = (zeros,) * self.cell.states
-        outputs = [zeros] * xs.size(0)
-        inputs = xs.unbind(0)
-        for t in reversed(range(xs.size(0))) if self.reverse else range(xs.size(0)):
-            new = self.cell(inputs[t], state)
-            if mask is None:
-                state, outputs[t] = new, new[0]
-            else:
-                state = tuple(torch.where(mask[t], one, old) for one, old in zip(new, state))
-                outputs[t] = torch.where(mask[t], state[0], zeros)
-        return torch.stack(outputs)
 
 
 # --- cells --------------------------------------------------------------------------------------------
@@ -288,57 +266,6 @@ def read_transposed(own, read):
 
 
 CELLS = {"fine": FineCell, "packed": PackedCell, "cell": FusedCell}
-
-
-class AnyCell(nn.Module):
-    """A cell of rnnbench_cells, as its file says. Its weights are canonical."""
-
-    def __init__(self, name, width, hidden):
-        super(AnyCell, self).__init__()
-        self.module = rnnbench_cells.find(name)
-        self.states = len(self.module.STATES)
-        self.names = list(self.module.parameters(width, hidden))
-        for part, shape in self.module.parameters(width, hidden).items():
-            setattr(self, part, nn.Parameter(torch.empty(*shape)))
-
-    def forward(self, x, state):
-        weights = {part: getattr(self, part) for part in self.names}
-        new = self.module.step(Operators, weights, x, dict(zip(self.module.STATES, state)))
-        return tuple(new[part] for part in self.module.STATES)
-
-    def assign(self, *arrays):
-        assign_each([getattr(self, part) for part in self.names], arrays)
-
-    def canonical(self, read):
-        return [read(getattr(self, part)) for part in self.names]
-
-
-class Operators(object):
-    """The vocabulary of rnnbench_cells."""
-
-    matmul, sigmoid, tanh, relu, exp, log = torch.matmul, torch.sigmoid, torch.tanh, torch.relu, torch.exp, torch.log
-    softplus = staticmethod(nn.functional.softplus)
-
-    @staticmethod
-    def maximum(a, b):
-        return torch.clamp(a, min=b) if isinstance(b, float) else torch.maximum(a, b)
-
-    @staticmethod
-    def minimum(a, b):
-        return torch.clamp(a, max=b) if isinstance(b, float) else torch.minimum(a, b)
-
-    @staticmethod
-    def split(a, count):
-        return torch.chunk(a, count, dim=-1)
-
-    @staticmethod
-    def concat(pieces):
-        return torch.cat(pieces, dim=-1)
-
-    @staticmethod
-    def layer_norm(a, gain, bias):
-        shift = None if isinstance(bias, float) else bias
-        return nn.functional.layer_norm(a, a.shape[-1:], gain, shift, rnnbench_cells.EPSILON)
 
 
 def make_cell(workload, granularity, width):

@@ -26,6 +26,8 @@ def advance(i, f, g, o, c):
 class FineCell(object):
     """One weight per gate: eight products per step, every operator a primitive."""
 
+    states = 2
+
     def __init__(self, product):
         self._product = product
 
@@ -46,6 +48,8 @@ class FineCell(object):
 class PackedCell(object):
     """The four gates in one matrix: two products per step, every operator a primitive."""
 
+    states = 2
+
     def __init__(self, product):
         self._product = product
 
@@ -65,6 +69,8 @@ class PackedCell(object):
 
 class BlockCell(object):
     """The LSTMBlockCell kernel: one operator per step."""
+
+    states = 2
 
     def __init__(self, product):
         self._product = product

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rnnbench_worker.canonical import is_stack_parameter, layer_directions, step_mask, weight_names
 
+from .any_cell import AnyCell
 from .cells import CELLS, stack_weights, unstack_weights
 from .cudnn import CudnnStack
 from .settings import product_for
@@ -84,7 +85,10 @@ def make_stack(job, loop):
         return CudnnStack(job)
     if granularity == "layer":
         return KernelStack(workload)
-    return LoopStack(workload, CELLS[granularity](product_for(job["precision"])), loop)
+    product = product_for(job["precision"])
+    # The LSTM is written out in three granularities; every other cell is as its file says.
+    cell = CELLS[granularity](product) if workload["cell"] == "lstm" else AnyCell(workload["cell"], product)
+    return LoopStack(workload, cell, loop)
 
 
 class LayeredStack(object):
@@ -106,7 +110,7 @@ class LayeredStack(object):
     def from_canonical(self, parameters):
         return {
             layer_key(layer, direction): self.direction_from_canonical(
-                *[parameters[name] for name in weight_names(layer, direction)]
+                *[parameters[name] for name in self._names(layer, direction)]
             )
             for layer, direction in layer_directions(self._workload)
         }
@@ -115,8 +119,11 @@ class LayeredStack(object):
         parameters = {}
         for layer, direction in layer_directions(self._workload):
             arrays = self.direction_to_canonical(weights[layer_key(layer, direction)])
-            parameters.update(zip(weight_names(layer, direction), arrays))
+            parameters.update(zip(self._names(layer, direction), arrays))
         return parameters
+
+    def _names(self, layer, direction):
+        return weight_names(layer, direction, self._workload["weights"])
 
     def zeros(self, xs):
         return tf.zeros([xs.shape[1], self._workload["hidden"]])
@@ -134,18 +141,16 @@ class LoopStack(LayeredStack):
 
     def direction(self, weights, xs, mask, lengths, reverse):
         def step(state, slices):
-            h, c = state
-            new_h, new_c = self._cell(weights, slices[0], h, c)
+            new = tuple(self._cell(weights, slices[0], *state))
             if mask is None:
-                return (new_h, new_c), new_h
+                return new, new[0]
             # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
             inside = slices[1]
-            h = tf.where(inside, new_h, h)
-            c = tf.where(inside, new_c, c)
-            return (h, c), tf.where(inside, h, tf.zeros_like(h))
+            kept = tuple(tf.where(inside, one, old) for one, old in zip(new, state))
+            return kept, tf.where(inside, kept[0], tf.zeros_like(kept[0]))
 
         sequences = [xs] if mask is None else [xs, mask]
-        return self._loop(step, (self.zeros(xs), self.zeros(xs)), sequences, reverse)
+        return self._loop(step, (self.zeros(xs),) * self._cell.states, sequences, reverse)
 
 
 class KernelStack(LayeredStack):
