@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.tensor.special import log_softmax
 
+import rnnbench_cells
 from rnnbench_worker.canonical import step_mask, weight_names
 
 #: The logarithm of zero in CTC. With infinity, gradients would be NaN.
@@ -23,7 +24,11 @@ def logits_of(workload, parameters, batch):
     for layer in range(workload["layers"]):
         outputs = [
             scan_direction(
-                workload, [parameters[name] for name in weight_names(layer, direction)], xs, mask, direction == "bwd"
+                workload,
+                [parameters[name] for name in weight_names(layer, direction, workload["weights"])],
+                xs,
+                mask,
+                direction == "bwd",
             )
             for direction in workload["directions"]
         ]
@@ -34,30 +39,60 @@ def logits_of(workload, parameters, batch):
 
 
 def scan_direction(workload, weights, xs, mask, reverse):
-    """One layer in one direction: four gates in one matrix, two products per step."""
+    """One layer in one direction, around a cell as its file says: the LSTM has four gates in one matrix."""
+    cell, states = rnnbench_cells.find(workload["cell"]), rnnbench_cells.find(workload["cell"]).STATES
 
-    def step(x, h, c, w, u, b):
-        i, f, g, o = pt.split(x @ w + h @ u + b, [workload["hidden"]] * 4, n_splits=4, axis=1)
-        c = pt.sigmoid(f) * c + pt.sigmoid(i) * pt.tanh(g)
-        h = pt.sigmoid(o) * pt.tanh(c)
-        return h, c
-
-    def masked_step(x, inside, h, c, w, u, b):
+    def step(*given):
+        x, given = given[0], given[1:]
+        inside, given = (None, given) if mask is None else (given[0], given[1:])
+        state = dict(zip(states, given))
+        new = cell.step(Operators, dict(zip(workload["weights"], given[len(states) :])), x, state)
+        if inside is None:
+            return [new[name] for name in states]
         # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
-        new_h, new_c = step(x, h, c, w, u, b)
-        return pt.where(inside, new_h, h), pt.where(inside, new_c, c)
+        return [pt.where(inside, new[name], state[name]) for name in states]
 
     zeros = pt.zeros((workload["batch"], workload["hidden"]))
-    hs, _ = pytensor.scan(
-        step if mask is None else masked_step,
+    found = pytensor.scan(
+        step,
         sequences=[xs] if mask is None else [xs, mask],
-        outputs_info=[zeros, zeros],
+        outputs_info=[zeros] * len(states),
         non_sequences=weights,
         go_backwards=reverse,
         strict=True,
         return_updates=False,
     )
+    hs = found if len(states) == 1 else found[0]
     return hs[::-1] if reverse else hs
+
+
+class Operators(object):
+    """The vocabulary of rnnbench_cells."""
+
+    sigmoid, tanh, softplus, exp, log = pt.sigmoid, pt.tanh, pt.softplus, pt.exp, pt.log
+    maximum, minimum = pt.maximum, pt.minimum
+
+    @staticmethod
+    def matmul(a, b):
+        return a @ b
+
+    @staticmethod
+    def relu(a):
+        return pt.maximum(a, 0.0)
+
+    @staticmethod
+    def split(a, count):
+        width = a.shape[-1] // count
+        return [a[..., k * width : (k + 1) * width] for k in range(count)]
+
+    @staticmethod
+    def concat(pieces):
+        return pt.concatenate(pieces, axis=-1)
+
+    @staticmethod
+    def layer_norm(a, gain, bias):
+        centred = a - a.mean(axis=-1, keepdims=True)
+        return centred / pt.sqrt((centred**2).mean(axis=-1, keepdims=True) + rnnbench_cells.EPSILON) * gain + bias
 
 
 # --- losses -------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Any cell of rnnbench_cells in TensorFlow: its file's step over TensorFlow's operators."""
 
-import rnnbench_cells
 import tensorflow as tf
+
+import rnnbench_cells
 
 
 class AnyCell(object):
