@@ -40,13 +40,14 @@ def logits_of(workload, parameters, batch):
 
 def scan_direction(workload, weights, xs, mask, reverse):
     """One layer in one direction, around a cell as its file says: the LSTM has four gates in one matrix."""
-    cell, states = rnnbench_cells.find(workload["cell"]), rnnbench_cells.find(workload["cell"]).STATES
+    cell, operators = rnnbench_cells.find(workload["cell"]), Operators(workload["hidden"])
+    states = cell.STATES
 
     def step(*given):
         x, given = given[0], given[1:]
         inside, given = (None, given) if mask is None else (given[0], given[1:])
         state = dict(zip(states, given))
-        new = cell.step(Operators, dict(zip(workload["weights"], given[len(states) :])), x, state)
+        new = cell.step(operators, dict(zip(workload["weights"], given[len(states) :])), x, state)
         if inside is None:
             return [new[name] for name in states]
         # Outside a sequence the state is kept, so that the backward direction starts at the sequence's own end.
@@ -69,8 +70,9 @@ def scan_direction(workload, weights, xs, mask, reverse):
 class Operators(object):
     """The vocabulary of rnnbench_cells."""
 
-    sigmoid, tanh, softplus, exp, log = pt.sigmoid, pt.tanh, pt.softplus, pt.exp, pt.log
-    maximum, minimum = pt.maximum, pt.minimum
+    sigmoid, tanh, softplus = staticmethod(pt.sigmoid), staticmethod(pt.tanh), staticmethod(pt.softplus)
+    exp, log = staticmethod(pt.exp), staticmethod(pt.log)
+    maximum, minimum = staticmethod(pt.maximum), staticmethod(pt.minimum)
 
     @staticmethod
     def matmul(a, b):
@@ -80,10 +82,11 @@ class Operators(object):
     def relu(a):
         return pt.maximum(a, 0.0)
 
-    @staticmethod
-    def split(a, count):
-        width = a.shape[-1] // count
-        return [a[..., k * width : (k + 1) * width] for k in range(count)]
+    def __init__(self, hidden):
+        self._hidden = hidden  # the width of every piece
+
+    def split(self, a, count):
+        return pt.split(a, [self._hidden] * count, n_splits=count, axis=a.ndim - 1)
 
     @staticmethod
     def concat(pieces):
