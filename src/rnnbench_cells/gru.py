@@ -6,13 +6,15 @@ SECOND_BIAS = 2
 
 
 def parameters(width, hidden):
-    return {"w": (width, 3 * hidden), "u": (hidden, 3 * hidden), "b": (3 * hidden,), "c": (hidden,)}
+    # b: of both gates; bx and bh: of the new state, outside of the reset gate's product and within.
+    return {"w": (width, 3 * hidden), "u": (hidden, 3 * hidden), "b": (2 * hidden,), "bx": (hidden,), "bh": (hidden,)}
 
 
 def step(ops, weights, x, state):
     h = state["h"]
-    xr, xz, xn = ops.split(ops.matmul(x, weights["w"]) + weights["b"], 3)
+    xr, xz, xn = ops.split(ops.matmul(x, weights["w"]), 3)
     hr, hz, hn = ops.split(ops.matmul(h, weights["u"]), 3)
-    r, z = ops.sigmoid(xr + hr), ops.sigmoid(xz + hz)
-    n = ops.tanh(xn + r * (hn + weights["c"]))
+    br, bz = ops.split(weights["b"], 2)
+    r, z = ops.sigmoid(xr + hr + br), ops.sigmoid(xz + hz + bz)
+    n = ops.tanh(xn + weights["bx"] + r * (hn + weights["bh"]))
     return {"h": (1 - z) * n + z * h}

@@ -1,4 +1,4 @@
-"""The recurrent stack, built once for each granularity: loops around a cell, or torch.nn.LSTM.
+"""The recurrent stack, built once for each granularity: loops around a cell, or a layer of torch.nn.
 
 A stack is called as `stack(xs, lengths)` with `xs [steps, batch, width]` and returns
 `[steps, batch, hidden × directions]`; steps after the end of a sequence are zero. A cell computes one time step,
@@ -94,11 +94,12 @@ class LoopStack(nn.Module):
 
 
 class VendorStack(nn.Module):
-    """torch.nn.LSTM: all layers, steps and directions in one call (cuDNN, oneDNN)."""
+    """torch.nn.LSTM, GRU or RNN: all layers, steps and directions in one call (cuDNN, oneDNN)."""
 
     def __init__(self, workload):
         super(VendorStack, self).__init__()
-        self.lstm = nn.LSTM(
+        self.kind = workload["cell"]
+        self.rnn = VENDOR_STACKS[self.kind](
             workload["input_width"],
             workload["hidden"],
             num_layers=workload["layers"],
@@ -107,18 +108,18 @@ class VendorStack(nn.Module):
 
     def forward(self, xs: Tensor, lengths: Optional[Tensor]) -> Tensor:
         if lengths is None:
-            return self.lstm(xs)[0]
-        return run_packed(self.lstm, xs, lengths)
+            return self.rnn(xs)[0]
+        return run_packed(self.rnn, xs, lengths)
 
     def _own(self, layer, direction):
         suffix = "_l{}{}".format(layer, "_reverse" if direction else "")
-        return [getattr(self.lstm, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        return [getattr(self.rnn, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
 
-    def assign(self, layer, direction, w, u, b):
-        assign_transposed(self._own(layer, direction), w, u, b)
+    def assign(self, layer, direction, *weights):
+        assign_transposed(self.kind, self._own(layer, direction), weights)
 
     def canonical(self, layer, direction, read):
-        return read_transposed(self._own(layer, direction), read)
+        return read_transposed(self.kind, self._own(layer, direction), read)
 
 
 class ScanDirection(nn.Module):
@@ -247,29 +248,65 @@ class FusedCell(nn.LSTMCell):
     """torch.nn.LSTMCell: one fused operator per step, transposed weights, two biases."""
 
     def assign(self, w, u, b):
-        assign_transposed((self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), w, u, b)
+        assign_transposed("lstm", (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), (w, u, b))
 
     def canonical(self, read):
-        return read_transposed((self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), read)
+        return read_transposed("lstm", (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), read)
 
 
-def assign_transposed(own, w, u, b):
-    """To torch's own LSTM layout: [4H,in], [4H,H] and two biases, the second of which starts at zero."""
-    for parameter, value in zip(own, (w.t(), u.t(), b, torch.zeros_like(b))):
+def assign_transposed(kind, own, weights):
+    """To torch's own layout: [gates,in], [gates,H] and two biases, the second of which starts at zero.
+
+    A GRU's new state has a bias in each of them.
+    """
+    w, u, b = weights[:3]
+    first, second = b, torch.zeros_like(b)
+    if kind == "gru":
+        first, second = torch.cat([b, weights[3]]), torch.cat([second, weights[4]])
+    for parameter, value in zip(own, (w.t(), u.t(), first, second)):
         parameter.data.copy_(value)
 
 
-def read_transposed(own, read):
-    """From torch's own LSTM layout. The two biases are only ever added: `read.join` makes one of them."""
-    w, u, first, second = own
-    return [read(w).t(), read(u).t(), read.join(read(first), read(second))]
+def read_transposed(kind, own, read):
+    """From torch's own layout. Two biases that are only ever added: `read.join` makes one of them."""
+    w, u, first, second = [read(one) for one in own]
+    if kind != "gru":
+        return [w.t(), u.t(), read.join(first, second)]
+    gates = len(first) // 3 * 2
+    return [w.t(), u.t(), read.join(first[:gates], second[:gates]), first[gates:], second[gates:]]
 
 
 CELLS = {"fine": FineCell, "packed": PackedCell, "cell": FusedCell}
+VENDOR_STACKS = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
+
+
+class VendorCell(nn.Module):
+    """torch.nn.GRUCell or RNNCell, with its state as a tuple."""
+
+    states = 1
+    KINDS = {"gru": nn.GRUCell, "elman": nn.RNNCell}
+
+    def __init__(self, kind, width, hidden):
+        super(VendorCell, self).__init__()
+        self.kind = kind
+        self.inner = self.KINDS[kind](width, hidden)
+
+    def forward(self, x, state):
+        return (self.inner(x, state[0]),)
+
+    def _own(self):
+        return self.inner.weight_ih, self.inner.weight_hh, self.inner.bias_ih, self.inner.bias_hh
+
+    def assign(self, *weights):
+        assign_transposed(self.kind, self._own(), weights)
+
+    def canonical(self, read):
+        return read_transposed(self.kind, self._own(), read)
 
 
 def make_cell(workload, granularity, width):
     """The LSTM is written out in three granularities; every other cell is as its file says."""
     if workload["cell"] == "lstm":
         return CELLS[granularity](width, workload["hidden"])
-    return AnyCell(workload["cell"], width, workload["hidden"])
+    kind = VendorCell if granularity == "cell" else AnyCell
+    return kind(workload["cell"], width, workload["hidden"])
