@@ -14,6 +14,7 @@ A file `<name>.py` has
       sigmoid, tanh, relu, softplus, exp, log
       maximum(a, b), minimum(a, b)
       layer_norm(a, gain, bias)   over the last axis
+      constant(a)     the same numbers, through which no gradient goes
 
 - `REMEMBER`: gates of the bias `b`, by their number, and how far the logarithm of the number of steps opens them in
   units that remember a whole sequence (reference/inputs.py);

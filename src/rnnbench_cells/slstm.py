@@ -13,7 +13,7 @@ def step(ops, weights, x, state):
     gates = ops.matmul(x, weights["w"]) + ops.matmul(state["h"], weights["u"]) + weights["b"]
     i, f, g, o = ops.split(gates, 4)
     f = -ops.softplus(-f)  # the logarithm of a sigmoid
-    m = ops.maximum(f + state["m"], i)
+    m = ops.constant(ops.maximum(f + state["m"], i))  # the output does not depend on it, so nor does its gradient
     keep, take = ops.exp(f + state["m"] - m), ops.exp(i - m)
     c = keep * state["c"] + take * ops.tanh(g)
     n = keep * state["n"] + take

@@ -129,6 +129,10 @@ class Operators:
         return Value(np.minimum(a.array, b.array), (a, b), _of_the_chosen(a.array < b.array, a.array == b.array))
 
     @staticmethod
+    def constant(a: Value) -> Value:
+        return Value(a.array)
+
+    @staticmethod
     def layer_norm(a: Value, gain: Value, bias: "Value | float") -> Value:
         bias = _value(bias)
         centred = a.array - a.array.mean(axis=-1, keepdims=True)

@@ -63,7 +63,7 @@ _MOST_LAYERS = 3
 
 
 def small_version(workload: Workload) -> Workload:
-    """The workload at small sizes. Directions, head, lengths, loss and up to three layers stay as they are.
+    """The workload at small sizes. Its cell, directions, head, lengths, loss and up to three layers stay.
 
     The name lists all sizes, so that workloads of the same structure share their small version and its verification.
     """
@@ -79,5 +79,6 @@ def small_version(workload: Workload) -> Workload:
         sizes |= {"labels": 2}
         if workload.variable_length:
             sizes |= {"shortest": 3}
-    overrides = ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
+    named = {**sizes, **({"cell": workload.cell} if workload.cell != "lstm" else {})}
+    overrides = ",".join(f"{name}={value}" for name, value in sorted(named.items()))
     return validated(msgspec.structs.replace(workload, name=f"{workload.id}[{overrides}]", **sizes))

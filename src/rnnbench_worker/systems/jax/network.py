@@ -219,6 +219,7 @@ class Operators(object):
         self.matmul = product
         self.sigmoid, self.tanh, self.relu, self.softplus = sigmoid, jnp.tanh, jax.nn.relu, jax.nn.softplus
         self.exp, self.log, self.maximum, self.minimum = jnp.exp, jnp.log, jnp.maximum, jnp.minimum
+        self.constant = jax.lax.stop_gradient
 
     @staticmethod
     def split(a, count):

@@ -71,7 +71,7 @@ class Operators(object):
     """The vocabulary of rnnbench_cells."""
 
     sigmoid, tanh, softplus = staticmethod(pt.sigmoid), staticmethod(pt.tanh), staticmethod(pt.softplus)
-    exp, log = staticmethod(pt.exp), staticmethod(pt.log)
+    exp, log, constant = staticmethod(pt.exp), staticmethod(pt.log), staticmethod(disconnected_grad)
     maximum, minimum = staticmethod(pt.maximum), staticmethod(pt.minimum)
 
     @staticmethod

@@ -46,6 +46,10 @@ class Operators(object):
         return torch.clamp(a, max=b) if isinstance(b, float) else torch.minimum(a, b)
 
     @staticmethod
+    def constant(a):
+        return a.detach()
+
+    @staticmethod
     def split(a, count):
         return torch.chunk(a, count, dim=-1)
 

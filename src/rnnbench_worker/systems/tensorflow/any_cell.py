@@ -35,6 +35,7 @@ class Operators(object):
         self.matmul = product
         self.sigmoid, self.tanh, self.relu, self.softplus = tf.sigmoid, tf.tanh, tf.nn.relu, tf.math.softplus
         self.exp, self.log, self.maximum, self.minimum = tf.exp, tf.math.log, tf.maximum, tf.minimum
+        self.constant = tf.stop_gradient
 
     @staticmethod
     def split(a, count):
