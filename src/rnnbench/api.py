@@ -18,6 +18,7 @@ from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError
+from rnnbench.last_run import run_named
 from rnnbench.launch.listener import Listener
 from rnnbench.method import make_method
 from rnnbench.plan import Plan, Selection
@@ -88,8 +89,8 @@ def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool
 
 
 def load_run(folder: str | Path) -> Results:
-    """Read a run from its folder."""
-    return Results(read_folder(Path(folder)))
+    """Read a run from its folder; `last` is the newest run."""
+    return Results(read_folder(run_named(Path(folder))))
 
 
 def compare_runs(

@@ -11,16 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from rnnbench.domain.case import Case, LeftOut
+from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
-from rnnbench.domain.workload import Phase, Workload
+from rnnbench.domain.workload import Phase, Workload, least_memory
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, parse_spec
 from rnnbench.errors import UserError, nearest
-from rnnbench.machine import find_gpus, this_processor
+from rnnbench.machine import find_gpus, this_processor, total_memory
 from rnnbench.manifests import manifests
+from rnnbench.units import size
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +83,28 @@ def join_plans(first: Plan, *others: Plan) -> Plan:
     return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
 
 
+def within_memory(plan: Plan, method: Method) -> Plan:
+    """The plan without cases that this machine cannot hold, whatever computes them; the reason says the bytes."""
+    kept: list[Case] = []
+    left_out = list(plan.left_out)
+    room = {device: _memory_of(device, method) for device in {case.device for case in plan.cases}}
+    for case in plan.cases:
+        needed = least_memory(plan.workloads[case.workload], case.phase, case.precision)
+        if 0 < room[case.device] < needed:
+            reason = f"it needs at least {size(needed)} of memory, and there are {size(room[case.device])}"
+            left_out.append(LeftOut(case=case, reason=reason))
+        else:
+            kept.append(case)
+    return msgspec.structs.replace(plan, cases=tuple(kept), left_out=tuple(left_out))
+
+
+def _memory_of(device: Device, method: Method) -> int:
+    """In bytes; 0: not known. A worker on a CPU may also have been given less than the machine has."""
+    if device == "cuda":
+        return max((gpu.memory_mib for gpu in find_gpus()), default=0) * 2**20
+    return method.memory_bytes or total_memory()
+
+
 def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
     """The systems whose names match any of the patterns, in the manifests' order."""
     everything = [system for manifest in manifests().values() for system in manifest.system]
@@ -96,7 +119,7 @@ def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[Sy
         and (system.headline or not headline)
     ]
     if not selected:
-        raise UserError("none of the selected systems is a headline system", "leave out --headline")
+        raise UserError("none of the selected systems is a headline system", "choose others, or all systems instead of the headline")
     return selected
 
 
@@ -108,7 +131,7 @@ def pick_device(wanted: str) -> Device:
         return "cpu"
     gpus = find_gpus()
     if wanted == "cuda" and not gpus:
-        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "use --device cpu")
+        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "choose the device cpu")
     return "cuda" if gpus else "cpu"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -36,9 +37,20 @@ def require_empty(folder: Path) -> None:
     try:
         empty = not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
     except OSError as error:
-        raise UserError(f"cannot use {folder}: {error.strerror}", "give another --out") from error
+        raise UserError(f"cannot use {folder}: {error.strerror}", "choose another folder") from error
     if not empty:
-        raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
+        raise UserError(f"{folder} is not an empty folder", "choose another folder, or continue the run that is in it with `rnnbench run --resume`")
+
+
+def require_usable(folder: Path) -> None:
+    """Refuse a folder for a new run that is not empty or cannot be created, and leave nothing there."""
+    require_empty(folder)
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    try:
+        # Tried, not asked: in /proc even root may not create what the permissions allow.
+        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=existing))
+    except OSError as error:
+        raise UserError(f"cannot create {folder}: {error.strerror}: {existing}", "choose another folder") from error
 
 
 def create_folder(folder: Path, run: Run) -> None:
@@ -51,9 +63,9 @@ def create_folder(folder: Path, run: Run) -> None:
         (folder / LOGS).mkdir(exist_ok=True)
         write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
     except FileExistsError:
-        raise UserError(f"another run has just begun in {folder}", "give another --out") from None
+        raise UserError(f"another run has just begun in {folder}", "choose another folder") from None
     except OSError as error:
-        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "give another --out") from error
+        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "choose another folder") from error
 
 
 @contextmanager

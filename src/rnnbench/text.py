@@ -53,11 +53,12 @@ def _is_number(text: str) -> bool:
 
 
 class Column:
-    """A heading and how its cells are aligned."""
+    """A heading, how its cells are aligned, and how soon it is dropped from a table that is too wide: 0 means never."""
 
-    def __init__(self, heading: str, right: bool = False) -> None:
+    def __init__(self, heading: str, right: bool = False, drop: int = 0) -> None:
         self.heading = heading
         self.right = right
+        self.drop = drop
 
     def fit(self, text: str, width: int) -> str:
         return text.rjust(width) if self.right else text.ljust(width)
@@ -79,6 +80,44 @@ def render_table(columns: Sequence[Column], rows: Sequence[Sequence[str] | None]
     lines = [line([column.heading for column in columns]), rule]
     lines += [rule if row is RULE else line(row) for row in rows]
     return "\n".join(lines)
+
+
+_LAST_COLUMN = 20  # characters that the last column, of words, gets at least before others are dropped for it
+
+
+def fit_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str] | None], width: int
+) -> tuple[list[Column], list[list[str] | None], list[str]]:
+    """The columns and rows that fit into so many characters, and the headings that were dropped.
+
+    Columns are dropped by their priority. What is still too wide is cut in the last column.
+    """
+    cells = [row for row in rows if row is not RULE]
+    widths = [max([len(column.heading), *(len(row[index]) for row in cells)]) for index, column in enumerate(columns)]
+    last = len(columns) - 1
+    kept = list(range(len(columns)))
+
+    def room() -> int:
+        """What is left for the last column."""
+        return width - sum(widths[index] + 2 for index in kept if index != last)
+
+    while room() < min(widths[last], _LAST_COLUMN):
+        droppable = [index for index in kept if columns[index].drop]
+        if not droppable:
+            break
+        kept.remove(max(droppable, key=lambda index: columns[index].drop))
+    most = max(room(), _LAST_COLUMN)
+
+    def fitted(row: Sequence[str]) -> list[str]:
+        return [shortened(row[index], most) if index == last else row[index] for index in kept]
+
+    dropped = [column.heading for index, column in enumerate(columns) if index not in kept]
+    return [columns[index] for index in kept], [row if row is RULE else fitted(row) for row in rows], dropped
+
+
+def shortened(text: str, most: int) -> str:
+    """The text in at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_\[\]|#~!$])")
@@ -124,6 +163,6 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right
 WIDTH = 110  # characters of running text per line in a terminal
 
 
-def wrapped(text: str, first: str, rest: str) -> str:
-    """Running text in lines, with a prefix for the first line and one for the others."""
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)
+def wrapped(text: str, first: str, rest: str, width: int = WIDTH) -> str:
+    """Running text in lines, with a prefix for the first line and one for the others. No name is broken."""
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT; last: the newest.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The later run's folder, which is judged.")],
     across: Annotated[
         str,
@@ -39,7 +39,7 @@ def compare(
 
     \b
     Examples:
-      rnnbench compare runs/before runs/after
+      rnnbench compare runs/before last
       rnnbench compare runs/torch-2.9 runs/torch-2.13 --across environment
       rnnbench compare runs/both@pytorch-2.9.1 runs/both@pytorch-2.13.0
       rnnbench compare runs/main runs/branch --across source --fail-above 5% --markdown
@@ -72,12 +72,13 @@ def compare(
 def _read_run(text: str) -> "tuple[Contents, bool]":
     """Read a run, and whether one of its environments was named."""
     from rnnbench.analysis.compare import choose_environment
+    from rnnbench.cli.options import run_folder
     from rnnbench.store import read_folder
 
     path, at, environment = text.rpartition("@")
     if at and not Path(text).exists():
-        return choose_environment(read_folder(Path(path)), environment), True
-    return read_folder(Path(text)), False
+        return choose_environment(read_folder(run_folder(path)), environment), True
+    return read_folder(run_folder(text)), False
 
 
 def _allowed_differences(text: str, both_named: bool) -> "list[DifferenceKind]":

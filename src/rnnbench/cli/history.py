@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, say, warn_of_damage
+from rnnbench.cli.options import Json, RunFolders, print_json, say, warn_of_damage
 
 
 def history(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The runs' folders: one with many versions, or several.")
-    ],
+    runs: RunFolders,
     system: Annotated[
         list[str] | None,
         typer.Option("--system", "-s", metavar="GLOB", help="Only these systems, e.g. 'pytorch/*/eager'. Repeatable."),
@@ -40,7 +38,7 @@ def history(
     \b
     Examples:
       rnnbench run pytorch/stack/eager -w ce-short --versions 1.0.0,1.3.1,1.12.1,2.13.0 --out runs/versions
-      rnnbench history runs/versions
+      rnnbench history last
       rnnbench history runs/versions runs/newer --system 'pytorch/*/eager' --out history
       rnnbench history runs/versions --json
     """

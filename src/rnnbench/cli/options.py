@@ -15,6 +15,26 @@ if TYPE_CHECKING:
     from rnnbench.plan import Selection
     from rnnbench.store import Contents
 
+
+
+def run_folder(text: str) -> Path:
+    """The folder of a run that the user names: `last` is the newest."""
+    from rnnbench.last_run import run_named
+
+    return run_named(Path(text))
+
+
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", parser=run_folder, help="The run's folder, or last: the newest run.")
+]
+RunFolders = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", parser=run_folder, help="Run folders, of one or several machines; last: the newest."),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Every column and reason, however narrow the terminal is.")
+]
+Legend = Annotated[bool, typer.Option("--legend", help="Also explain the columns.")]
 Systems = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SELECT]...", help="Systems by name or glob, e.g. 'pytorch/*/eager'. Default: all."),
@@ -187,6 +207,16 @@ def resumed_with_trust(resume: Callable[[bool], None], trust: bool) -> None:
         if not typer.confirm("Do you trust this run, and start it?", default=False, err=True):
             raise
         resume(True)
+
+
+_NO_LIMIT = 100_000  # characters in a line of a file or a pipe
+
+
+def terminal_width() -> int:
+    """The characters that fit into a line; COLUMNS is believed, and what is not a terminal has no limit."""
+    import shutil
+
+    return max(40, shutil.get_terminal_size((_NO_LIMIT, 0)).columns)
 
 
 def say(text: object, *, err: bool = False, nl: bool = True) -> None:

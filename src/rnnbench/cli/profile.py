@@ -15,6 +15,7 @@ from rnnbench.cli.options import (
     at_least,
     one_of,
     resumed_with_trust,
+    run_folder,
     say,
     with_case_options,
 )
@@ -44,7 +45,11 @@ def profile(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Resume an interrupted profile, or profile the cases of a run."),
+        typer.Option(
+            metavar="FOLDER",
+            parser=run_folder,
+            help="Resume an interrupted profile, or profile the cases of a run; last: the newest run.",
+        ),
     ] = None,
     retry_failed: RetryFailed = False,
     trust: Trust = False,

@@ -35,6 +35,10 @@ from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, locked, remove_folder
 from rnnbench.manifests import manifests
 
+class Passing(str):
+    """A reported line that is of interest for a moment only, such as what pip downloads: the log has them all."""
+
+
 Report = Callable[[str], None]
 Make = Callable[[EnvironmentSpec, Report], Environment]
 MAX_PARALLEL = 3  # more would only share the same network connection and disk
@@ -128,7 +132,7 @@ def _install(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock
         # A download takes minutes: the user should see that pip is still working.
         if line.startswith(_PIP_PROGRESS):
             line = re.sub(r"\S+://\S*/", "", line)  # old versions of pip print the whole URL; the file name is enough
-            report(f"  {line if len(line) <= 100 else line[:99] + '…'}")
+            report(Passing(line if len(line) <= 100 else line[:99] + "…"))
 
     def run(*command: str) -> None:
         status, output = run_logged(list(command), log, show_progress, lock)
@@ -183,7 +187,9 @@ def make_all(specs: Sequence[EnvironmentSpec], make: Make, report: Report = sile
                 raise Interrupted
             if line != last_line:  # while a creation waits for a lock, it reports that repeatedly
                 with reporting:
-                    report(line if len(specs) == 1 else f"{spec.id}: {line.strip()}")
+                    # A passing line is shown in place, alone: it says whose it is.
+                    named = len(specs) > 1 or isinstance(line, Passing)
+                    report(type(line)(f"{spec.id}: {line}" if named else line))
             last_line = line
 
         try:

@@ -1,4 +1,4 @@
-"""The output of `rnnbench explain`: sentences and a table for each group, and the claims of Carrot (2019)."""
+"""The output of `rnnbench explain`: what to do, in ten lines; or every sentence, with tables."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,8 @@ from rnnbench.analysis.gap import BreakEven, Recovered
 from rnnbench.analysis.limit import Peak
 from rnnbench.analysis.row import Group, Row, RowId, is_verified, memory_of, row_id, short_names
 from rnnbench.domain.run import Run
-from rnnbench.published.sections import claims_as_text
 from rnnbench.report.document import Analysis, GroupAnalysis
-from rnnbench.text import Column, render_table, wrapped
+from rnnbench.text import WIDTH, Column, render_table, wrapped
 from rnnbench.units import count_interval, percent_interval
 
 COLUMNS = (
@@ -38,18 +37,53 @@ at full size  what of the timed program itself was checked; – where only its s
 Only verified rows are shown. A difference counts when its whole 95 % interval lies beyond 2 %."""
 
 
-def show_explanation(
-    analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool
-) -> str:
-    """These groups of the analysis, and the claims if they are wanted."""
+_LINES = 10  # of all advice together, where there are one or two groups
+_FEWEST_LINES = 4  # of a group
+
+
+def show_advice(analysis: Analysis, groups: Sequence[GroupAnalysis], width: int) -> str:
+    """What to do, in about ten lines; the most important first, and what does not fit is in the details."""
+    several = len(analysis.rows) > 1
+    most = max(_FEWEST_LINES, _LINES // max(1, len(groups)) - 2)
+    lines: list[str] = []
+    for each in groups:
+        lines.append(f"{each.group}   (run {each.group.run + 1})" if several else str(each.group))
+        shown: list[str] = []
+        for advice in each.advice:
+            wanted = wrapped(advice.text, "  ", "    ", min(width, WIDTH)).split("\n")
+            if not shown or len(shown) + len(wanted) <= most:
+                shown += wanted
+        lines += shown
+    lines += [wrapped(caution, "", "  ", min(width, WIDTH)) for caution in _cautions(analysis, groups)]
+    lines.append("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
+    return "\n".join(lines)
+
+
+def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
+    """What is wrong with these numbers, over all groups, and what to do about it: one line."""
+    chosen = {each.group for each in groups}
+    rows = [
+        row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen
+    ]
+    verified = [row for row in rows if is_verified(row)]
+    found = (
+        (sum(row.launches == 1 for row in verified), "had one launch (--launches 3)"),
+        (sum(row.noisy for row in verified), "were measured on a busy machine (--resume RUN --repeats 2)"),
+        (sum(row.steady is False for row in verified), "were not steady (--effort thorough)"),
+        (sum(row.status == "wrong" for row in rows), "compute something else (`rnnbench show`)"),
+    )
+    words = [f"{count} {what}" for count, what in found if count]
+    return [f"Before you rely on it: of {len(rows)} rows {', '.join(words)}."] if words else []
+
+
+def show_details(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis]) -> str:
+    """Every sentence about these groups, with tables and a legend."""
     parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
     for each in groups:
         number = each.group.run
         rows = [row for row in analysis.rows[number] if Group(number, *row.group) == each.group]
         parts.append(_group(each, rows, len(runs) > 1))
     parts.append(LEGEND)
-    if with_claims:
-        parts.append(claims_as_text(analysis.claims))
     return "\n\n".join(parts)
 
 
