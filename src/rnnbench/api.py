@@ -52,6 +52,11 @@ def make_plan(
     versions: Sequence[str] = (),
 ) -> Plan:
     """The cases that would be run. Systems are chosen by globs, workloads by name or as objects. Runs nothing."""
+    systems, workloads, phases, precisions, versions = (
+        (one,) if isinstance(one, str) else one for one in (systems, workloads, phases, precisions, versions)
+    )
+    _require_known("phases", phases, PHASES)
+    _require_known("precisions", precisions, PRECISIONS)
     chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in workloads)
     fields = {
         "systems": tuple(systems),
@@ -64,7 +69,7 @@ def make_plan(
     try:
         selection = msgspec.convert(fields, Selection)
     except msgspec.ValidationError as error:
-        raise UserError(str(error), f"phases: {', '.join(PHASES)}; precisions: {', '.join(PRECISIONS)}") from error
+        raise UserError(f"these arguments choose no plan: {error}", "see help(rnnbench.make_plan)") from error
     return plan_selection(selection)
 
 
@@ -119,8 +124,14 @@ def check_run(results: Results) -> list[Finding]:
     return check.check_run(results.contents)
 
 
+def _require_known(argument: str, values: Sequence[object], allowed: Sequence[str]) -> None:
+    for value in values:
+        if value not in allowed:
+            raise UserError(f"{argument} cannot contain {value!r}", f"allowed: {', '.join(allowed)}")
+
+
 def _difference_kinds(across: Collection[str]) -> list[DifferenceKind]:
     unknown = sorted(set(across) - set(CROSSABLE))
     if unknown:
-        raise UserError(f"'{unknown[0]}' is not a valid difference", f"allowed: {', '.join(CROSSABLE)}")
+        raise UserError(f"across cannot contain '{unknown[0]}'", f"allowed: {', '.join(CROSSABLE)}")
     return [kind for kind in CROSSABLE if kind in across]

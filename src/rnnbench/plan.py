@@ -57,7 +57,7 @@ class Target(NamedTuple):
 def make_plan(selection: Selection) -> Plan:
     """Find out what this machine has, then combine the selection with it."""
     device = pick_device(selection.device)
-    systems = select_systems(selection.systems, headline=selection.headline)
+    systems = select_systems(selection.systems, device if selection.headline else None)
     targets, specs = find_targets(systems, selection.versions, device)
     workloads = selection.workloads or _default_workloads(selection.headline, device)
     cases, left_out = cross(systems, workloads, selection.phases, device, selection.precisions, targets)
@@ -105,8 +105,8 @@ def _memory_of(device: Device, method: Method) -> int:
     return method.memory_bytes or total_memory()
 
 
-def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
-    """The systems whose names match any of the patterns, in the manifests' order."""
+def select_systems(patterns: tuple[str, ...], headline_on: Device | None = None) -> list[System]:
+    """The systems whose names match any of the patterns, in the manifests' order; or the headline ones of a device."""
     everything = [system for manifest in manifests().values() for system in manifest.system]
     for pattern in patterns:
         if not any(fnmatchcase(system.name, pattern) for system in everything):
@@ -116,7 +116,7 @@ def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[Sy
         system
         for system in everything
         if (not patterns or any(fnmatchcase(system.name, pattern) for pattern in patterns))
-        and (system.headline or not headline)
+        and (headline_on is None or system.is_headline(headline_on))
     ]
     if not selected:
         raise UserError("none of the selected systems is a headline system", "choose others, or all systems instead of the headline")

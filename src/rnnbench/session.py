@@ -156,7 +156,7 @@ def profile_run(
     resumed: bool = False,
     trust: bool = False,
 ) -> None:
-    """Profile the cases of a run that have no profile yet. Nothing is timed."""
+    """Profile the cases of a run that have no profile yet. Nothing is timed but the machine's limit, if it is unknown."""
     sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
@@ -168,6 +168,8 @@ def profile_run(
             if resumed:
                 require_same_environments(session.run)
                 require_same_programs(session.run)
+            if "operators" in parts:
+                session.measure_limits()  # the rate of the products means little without the machine's
             session.profile(parts)
 
 

@@ -34,7 +34,7 @@ def advise(
     names = short_names(one.row for one in rows)
     return (
         _use(best, verified, names),
-        *(_loop(gap, verified, break_evens) for gap in gaps),
+        *_loops(gaps, verified, break_evens),
         *_left_to_win(verified[best.row], names),
         *_memory(best, names),
     )
@@ -46,9 +46,9 @@ def _use(best: Best, verified: dict[RowId, MeasuredRow], names: dict[RowId, str]
         return Advice(f"Only {names[best.row]} is verified, {wall} a batch: measure others to compare.", (best.row,))
     chosen = (best.row, *best.level)
     if best.level:
-        listed = ", ".join(names[row] for row in chosen[:_NAMED])
-        more = f" or one of {len(chosen) - _NAMED} more" if len(chosen) > _NAMED else ""
-        text = f"Use {listed}{more}: {wall} a batch, no difference is seen between them."
+        named = chosen[: _NAMED if len(chosen) > _NAMED + 1 else len(chosen)]
+        words = [*(names[row] for row in named), *([f"{len(chosen) - len(named)} more"] if named != chosen else [])]
+        text = f"Use {', '.join(words[:-1])} or {words[-1]}, no difference seen: {wall} a batch."
     else:
         text = f"Use {names[best.row]}: {wall} a batch, the fastest of {best.others + 1} verified rows."
     quickest = min(chosen, key=lambda row: verified[row].row.compile_s or 0.0)
@@ -58,8 +58,16 @@ def _use(best: Best, verified: dict[RowId, MeasuredRow], names: dict[RowId, str]
     return Advice(text, chosen)
 
 
+def _loops(
+    gaps: Sequence[Gap], verified: dict[RowId, MeasuredRow], break_evens: Sequence[BreakEven]
+) -> list[Advice]:
+    """One for each loop. First the framework in which a cell of one's own can be fastest."""
+    found = [_loop(gap, verified, break_evens) for gap in gaps]
+    return sorted(found, key=lambda advice: min(verified[row].wall.estimate for row in advice.about))
+
+
 def _loop(gap: Gap, verified: dict[RowId, MeasuredRow], break_evens: Sequence[BreakEven]) -> Advice:
-    """What the loop costs, and the ways out of it: another execution, packed gates, the framework's own operators.
+    """What the loop costs, and two ways out of it: to run it otherwise, or to rewrite it with larger operators.
 
     Each way is the fastest of its kind in the same environment, and is named only if it is seen to be faster.
     """
@@ -67,17 +75,17 @@ def _loop(gap: Gap, verified: dict[RowId, MeasuredRow], break_evens: Sequence[Br
     place = _place(eager, verified)
     if not gap.seen:
         return Advice(f"{place}: keep your loop, it is not seen to cost anything.", (gap.eager,))
-    unchanged, packed, plain = (
-        _fastest_of(eager, kinds, verified) for kinds in (("fine",), ("packed",), ("cell", "layer", "stack"))
-    )
+    unchanged = _fastest_of(eager, ("fine",), verified)
+    rewritten = _fastest_of(eager, ("packed", "cell", "layer", "stack"), verified)
+    if unchanged and rewritten and difference_verdict(over(rewritten, unchanged)) != "faster":
+        rewritten = None  # not worth the work
     ways = [
-        f"run it with {_option(unchanged, break_evens)}" if unchanged else "no other execution of it is faster",
-        *([f"pack its gates: {_option(packed, break_evens)}"] if packed else []),
-        f"give it up for {_option(plain, break_evens)}" if plain else "no plain LSTM is faster",
+        *([f"run it with {_option(unchanged, break_evens)}"] if unchanged else []),
+        *([f"rewrite as {_option(rewritten, break_evens)}"] if rewritten else []),
     ]
     cost = units.marked(units.times(gap.times.estimate), gap.times.uncertain)
-    about = (gap.eager, *(row_id(one.row) for one in (unchanged, packed, plain) if one))
-    return Advice(f"{place}: your loop costs {cost}; {'; '.join(ways)}.", about)
+    about = (gap.eager, *(row_id(one.row) for one in (unchanged, rewritten) if one))
+    return Advice(f"{place}: your loop costs {cost}; {' or '.join(ways) or 'nothing here is seen to be faster'}.", about)
 
 
 def _place(eager: MeasuredRow, verified: dict[RowId, MeasuredRow]) -> str:

@@ -25,12 +25,13 @@ def systems(
     from rnnbench.errors import UserError
     from rnnbench.manifests import manifests
     from rnnbench.plan import select_systems
-    from rnnbench.report.systems_page import systems_page
+    from rnnbench.report.systems_page import offered_devices, systems_page
     from rnnbench.text import Column, render_table
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown cannot be combined", "give one of them")
     chosen = select_systems(tuple(select or ()))
+    devices = {system.name: offered_devices(manifests()[system.framework], system) for system in chosen}
     if as_markdown:
         say(systems_page(chosen, manifests()), nl=False)
         return
@@ -42,7 +43,7 @@ def systems(
                 "granularity": system.granularity,
                 "execution": system.execution,
                 "phases": system.phases,
-                "devices": system.devices,
+                "devices": devices[system.name],
                 "precisions": system.precisions,
                 "biases": system.biases,
                 "headline": system.headline,
@@ -53,7 +54,7 @@ def systems(
         ]
         print_json(fields)
         return
-    rows = [[system.name, ", ".join(system.phases), ", ".join(system.devices), system.description] for system in chosen]
+    rows = [[system.name, ", ".join(system.phases), ", ".join(devices[system.name]), system.description] for system in chosen]
     columns = [Column("system"), Column("phases"), Column("devices"), Column("what it is")]
     say(render_table(columns, rows))
 

@@ -96,8 +96,10 @@ def percent(text: str, option: str) -> float:
         value = float(number) / 100
     except ValueError:
         value = -1.0
-    if not sign or rest or not 0 <= value < 10:
+    if not sign or rest or not value >= 0:
         raise UserError(f"{option} is '{text}'", "write it like 5%")
+    if value >= 10:
+        raise UserError(f"{option} is '{text}', which is too large", "it must be below 1000%")
     return value
 
 

@@ -73,8 +73,11 @@ def _parse_overrides(text: str, whole_text: str) -> dict[str, int]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in _OVERRIDABLE:
             raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {', '.join(_OVERRIDABLE)}")
-        if not equals or not re.fullmatch(r"\d{1,9}", value):
+        if not equals or not re.fullmatch(r"[0-9]+", value):
             raise UserError(f"'{part}' in '{whole_text}' needs a whole number", f"for example {name}=16")
+        if len(value.lstrip("0")) > _MOST_DIGITS:
+            shown = value if len(value) < 40 else f"{value[:37]}…"
+            raise UserError(f"{name}={shown} is too large", f"{name} can be at most {_LARGEST[name]:,}")
         if name in numbers:
             raise UserError(f"{name} is given twice in '{whole_text}'", "give each number once")
         numbers[name] = int(value)
@@ -106,6 +109,7 @@ _LARGEST = {
     "batch": 10**6, "steps": 10**6, "hidden": 10**6, "classes": 10**7, "layers": 1000, "features": 10**6,
     "vocabulary": 10**7, "embedding": 10**6, "shortest": 10**6, "labels": 10**6,
 }  # fmt: skip
+_MOST_DIGITS = len(str(max(_LARGEST.values())))
 _WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,]{0,200}\])?")
 
 
@@ -124,7 +128,8 @@ def validated(workload: Workload) -> Workload:
         raise UserError(f"a workload cannot be named {workload.name[:60]!a}", "use letters, digits, - . _")
     for name, most in _LARGEST.items():
         value = getattr(workload, name)
-        require(value <= most, f"{name} can be at most {most:,}", f"it is {value:,}" if value < 10**20 else "")
+        shown = f"{value:,}" if value < 10**20 else "far more"
+        require(value <= most, f"{name} is too large: {shown}", f"it can be at most {most:,}")
     for name in ("batch", "steps", "hidden", "layers", *(() if workload.one_step else ("classes",))):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):

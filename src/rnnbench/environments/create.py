@@ -29,7 +29,7 @@ from rnnbench.environments.cache import (
 from rnnbench.environments.environment import describe_environment, inspect_python
 from rnnbench.environments.holding import alone
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
-from rnnbench.environments.pip import end_all_commands, explain_failure, run_logged
+from rnnbench.environments.pip import end_all_commands, explain_failure, found_no_release, run_logged
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, same_version
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, locked, remove_folder
@@ -149,8 +149,15 @@ def _install(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock
         constraints = folder / "constraints.txt"
         constraints.write_text("".join(f"{line}\n" for line in spec.constraints), encoding="utf-8")
         (folder / SPEC_FILE).write_bytes(msgspec.json.encode(spec))
-        report(f"installing {', '.join(spec.requirements)} …")
-        run(*pip, "-c", str(constraints), *spec.requirements)
+        for wanted in filter(None, (spec.preferred, spec.requirements)):
+            report(f"installing {', '.join(wanted)} …")
+            command = [*pip, "-c", str(constraints), *wanted]
+            status, output = run_logged(command, log, show_progress, lock)
+            if status == 0:
+                return
+            if wanted is spec.requirements or not found_no_release(output):
+                raise explain_failure(status, output, spec.id, interpreter.version, str(path))
+            report("pip finds no such build where it looks; taking the usual one")
 
 
 def _inspect(spec: EnvironmentSpec, folder: Path) -> Environment:

@@ -133,7 +133,7 @@ def _remarks(comparison: RunComparison) -> list[str]:
 
 
 def _missing(run: str, cases: Sequence[Case]) -> list[str]:
-    names = sorted({f"{case.system} @ {case.environment}" for case in cases})
+    names = sorted({f"{case.system} @ {case.environment} ({case.workload} {case.phase})" for case in cases})
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return [f"only in {run}, {len(cases)} cases: {shown}"] if cases else []
 

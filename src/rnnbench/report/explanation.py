@@ -67,13 +67,13 @@ def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
     ]
     verified = [row for row in rows if is_verified(row)]
     found = (
-        (sum(row.launches == 1 for row in verified), "had one launch (--launches 3)"),
-        (sum(row.noisy for row in verified), "were measured on a busy machine (--resume RUN --repeats 2)"),
-        (sum(row.steady is False for row in verified), "were not steady (--effort thorough)"),
-        (sum(row.status == "wrong" for row in rows), "compute something else (`rnnbench show`)"),
+        ("one launch", sum(row.launches == 1 for row in verified), "--launches 3"),
+        ("on a busy machine", sum(row.noisy for row in verified), "--resume RUN --repeats 2"),
+        ("not steady", sum(row.steady is False for row in verified), "--effort thorough"),
+        ("computing something else", sum(row.status == "wrong" for row in rows), "see `rnnbench show`"),
     )
-    words = [f"{count} {what}" for count, what in found if count]
-    return [f"Before you rely on it: of {len(rows)} rows {', '.join(words)}."] if words else []
+    words = [f"{count} {what} ({remedy})" for what, count, remedy in found if count]
+    return [f"Before you rely on it, of {len(rows)} rows: {', '.join(words)}."] if words else []
 
 
 def show_details(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis]) -> str:

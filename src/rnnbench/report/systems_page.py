@@ -102,6 +102,15 @@ def _supports(manifest: Manifest, system: System) -> str:
     return "; ".join(parts + tools + (["also `elman-step`"] if system.one_step else []))
 
 
+def offered_devices(manifest: Manifest, system: System) -> list[Device]:
+    """The devices on which the system can run anything at all: its manifest may exclude one for a reason."""
+    return [
+        device
+        for device in system.devices
+        if any(_precisions(manifest, system, phase, device) for phase in system.phases)
+    ]
+
+
 def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device) -> list[Precision]:
     """The precisions in which at least one workload of the catalogue can be run."""
 
