@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.errors import UserError
+
 
 def cache_folder() -> Path:
     """For environments and verification results: it can be deleted at any time."""
@@ -77,6 +79,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def require_creatable(path: Path) -> None:
+    """Raise a UserError unless a file or folder can be created there. Nothing stays; missing parents are no obstacle."""
+    existing = next(one for one in path.absolute().parents if os.path.lexists(one))
+    try:
+        # Tried, not asked: in /proc not even root may create what the permissions allow.
+        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=existing))
+    except OSError as error:
+        raise UserError(f"cannot create {path}: {error.strerror}: {existing}", "choose another place") from error
 
 
 def _umask() -> int:

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
-from rnnbench.files import DAMAGED_JSON, locked, read_regular, write_atomically
+from rnnbench.files import DAMAGED_JSON, locked, read_regular, require_creatable, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
@@ -45,12 +44,7 @@ def require_empty(folder: Path) -> None:
 def require_usable(folder: Path) -> None:
     """Refuse a folder for a new run that is not empty or cannot be created, and leave nothing there."""
     require_empty(folder)
-    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
-    try:
-        # Tried, not asked: in /proc even root may not create what the permissions allow.
-        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=existing))
-    except OSError as error:
-        raise UserError(f"cannot create {folder}: {error.strerror}: {existing}", "choose another folder") from error
+    require_creatable(folder / RUN_FILE)
 
 
 def create_folder(folder: Path, run: Run) -> None:

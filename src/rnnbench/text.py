@@ -82,7 +82,7 @@ def render_table(columns: Sequence[Column], rows: Sequence[Sequence[str] | None]
     return "\n".join(lines)
 
 
-_LAST_COLUMN = 20  # characters that the last column, of words, gets at least before others are dropped for it
+_LAST_COLUMN = 20  # characters that a last column of words gets at least; the rest of them can be cut
 
 
 def fit_table(
@@ -90,29 +90,36 @@ def fit_table(
 ) -> tuple[list[Column], list[list[str] | None], list[str]]:
     """The columns and rows that fit into so many characters, and the headings that were dropped.
 
-    Columns are dropped by their priority. What is still too wide is cut in the last column.
+    Columns are taken by their importance as long as there is room. A last column that is never dropped is of words,
+    and is cut.
     """
     cells = [row for row in rows if row is not RULE]
     widths = [max([len(column.heading), *(len(row[index]) for row in cells)]) for index, column in enumerate(columns)]
     last = len(columns) - 1
-    kept = list(range(len(columns)))
-
-    def room() -> int:
-        """What is left for the last column."""
-        return width - sum(widths[index] + 2 for index in kept if index != last)
-
-    while room() < min(widths[last], _LAST_COLUMN):
-        droppable = [index for index in kept if columns[index].drop]
-        if not droppable:
-            break
-        kept.remove(max(droppable, key=lambda index: columns[index].drop))
-    most = max(room(), _LAST_COLUMN)
+    words = last if not columns[last].drop else None
+    needed = [min(each, _LAST_COLUMN) if index == words else each for index, each in enumerate(widths)]
+    kept: list[int] = []
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].drop):
+        if not columns[index].drop or sum(needed[each] + 2 for each in (*kept, index)) - 2 <= width:
+            kept.append(index)
+    kept.sort()
+    room = max(_LAST_COLUMN, width - sum(widths[index] + 2 for index in kept if index != last))
 
     def fitted(row: Sequence[str]) -> list[str]:
-        return [shortened(row[index], most) if index == last else row[index] for index in kept]
+        return [shortened(row[index], room) if index == words else row[index] for index in kept]
 
     dropped = [column.heading for index, column in enumerate(columns) if index not in kept]
     return [columns[index] for index in kept], [row if row is RULE else fitted(row) for row in rows], dropped
+
+
+def render_fitted(
+    columns: Sequence[Column], rows: Sequence[Sequence[str] | None], width: int | None, indent: str = ""
+) -> tuple[str, list[str]]:
+    """The table within this width, and the headings that were dropped for it; None: no limit."""
+    if width is None:
+        return render_table(columns, rows, indent), []
+    kept, cut, dropped = fit_table(columns, rows, width - len(indent))
+    return render_table(kept, cut, indent), dropped
 
 
 def shortened(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from rnnbench.domain.case import Case, Method
 from rnnbench.errors import UserError
 from rnnbench.estimate import estimate_run
 from rnnbench.plan import Plan
-from rnnbench.text import RULE, Column, render_table
+from rnnbench.text import RULE, Column, render_fitted
 from rnnbench.verify.verifier import VerifiedPlan
 
 _ASKED_S = 3600.0  # a plan that takes longer is asked about
@@ -35,12 +35,16 @@ def require_consent(plan: Plan, method: Method, yes: bool) -> None:
     )
 
 
-def show_plan(plan: Plan, method: Method) -> str:
-    columns = [Column(name) for name in ("workload", "system", "phase", "device", "precision", "environment")]
+def show_plan(plan: Plan, method: Method, width: int | None = None) -> str:
+    drop = {"precision": 2, "device": 1}
+    columns = [
+        Column(name, drop=drop.get(name, 0))
+        for name in ("workload", "system", "phase", "device", "precision", "environment")
+    ]
     rows = [list(msgspec.structs.astuple(case)) for case in plan.cases]
     typical, most, measured = estimate_run(plan, method)
     rate = "at this machine's rate" if measured else "at a guessed rate: this machine's is not known yet"
-    parts = [render_table(columns, rows)] if rows else []
+    parts = [render_fitted(columns, rows, width)[0]] if rows else []
     if plan.left_out:
         reasons: dict[str, list[str]] = {}
         for left in plan.left_out:
@@ -71,11 +75,12 @@ def plan_as_json(plan: Plan, method: Method) -> str:
 
 
 _VERIFICATION_COLUMNS = [
-    Column(name) for name in ("workload", "system", "phase", "device", "precision", "status", "largest error")
-]
+    Column("workload"), Column("system"), Column("phase"), Column("device", drop=1), Column("precision", drop=2),
+    Column("status"), Column("largest error"),
+]  # fmt: skip
 
 
-def show_verifications(verified: VerifiedPlan) -> str:
+def show_verifications(verified: VerifiedPlan, width: int | None = None) -> str:
     """One line per case, and a summary below."""
     cases = [*(one.case for one in verified.verifications), *(left.case for left in verified.left_out)]
     environments: dict[str, set[str]] = {}
@@ -98,7 +103,7 @@ def show_verifications(verified: VerifiedPlan) -> str:
         for left in verified.left_out:
             add(left.case, "unsupported", left.reason)
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{render_table(_VERIFICATION_COLUMNS, rows)}\n\n{summary}"
+    return f"{render_fitted(_VERIFICATION_COLUMNS, rows, width)[0]}\n\n{summary}"
 
 
 def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, say, warn_of_damage
+from rnnbench.cli.options import Json, Wide, print_json, say, terminal_width, warn_of_damage
 
 if TYPE_CHECKING:
     from rnnbench.analysis.differences import DifferenceKind
@@ -25,6 +25,7 @@ def compare(
     fail_above: Annotated[
         str, typer.Option(metavar="PERCENT", help="Exit with 1 if a case is slower by more than this.")
     ] = "",
+    wide: Wide = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +63,8 @@ def compare(
         fields = as_fields(found, *sides, failed)
         print_json(fields)
     else:
-        say((as_markdown if markdown else as_text)(found, *sides, failed))
+        width = None if wide else terminal_width()
+        say(as_markdown(found, *sides, failed) if markdown else as_text(found, *sides, failed, width))
     for name, contents in ((a, first), (b, second)):
         warn_of_damage(f"{name}, ", contents)
     if failed:

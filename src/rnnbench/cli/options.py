@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rnnbench.domain.workload import Workload
     from rnnbench.plan import Selection
     from rnnbench.store import Contents
+    from rnnbench.text import Column
 
 
 
@@ -226,6 +227,16 @@ def say(text: object, *, err: bool = False, nl: bool = True) -> None:
     from rnnbench.text import printable
 
     typer.echo(printable(str(text)), err=err, nl=nl)
+
+
+def say_table(columns: "Sequence[Column]", rows: "Sequence[Sequence[str]]", wide: bool = False) -> None:
+    """Print a table that fits the terminal, and say what was dropped for it."""
+    from rnnbench.text import render_fitted
+
+    table, dropped = render_fitted(columns, rows, None if wide else terminal_width())
+    say(table)
+    if dropped:
+        say(f"\n--wide shows the columns {', '.join(dropped)}")
 
 
 def print_json(value: object) -> None:

@@ -22,6 +22,7 @@ from rnnbench.cli.options import (
     resumed_with_trust,
     run_folder,
     say,
+    terminal_width,
     with_case_options,
 )
 from rnnbench.cli.show import print_run
@@ -169,7 +170,7 @@ def run(
     )
     plan = within_memory(make_plan(cases.selection(headline)), method)
     if dry_run:
-        say(plan_as_json(plan, method) if as_json else show_plan(plan, method))
+        say(plan_as_json(plan, method) if as_json else show_plan(plan, method, None if wide else terminal_width()))
         return
     if data is not None:
         read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created

@@ -82,6 +82,7 @@ def explain(
     details: Annotated[
         bool, typer.Option("--details", help="Every sentence, with tables: gap, recovered, limit, break-even.")
     ] = False,
+    wide: Wide = False,
     claims: Annotated[
         bool, typer.Option("--claims", help="The conclusions of Carrot (2019) about ptb-lm, tested on these runs.")
     ] = False,
@@ -125,7 +126,7 @@ def explain(
         )
         return
     if details:
-        say(show_details(analysis, [one.run for one in contents], groups))
+        say(show_details(analysis, [one.run for one in contents], groups, None if wide else terminal_width()))
     elif not claims:
         say(show_advice(analysis, groups, terminal_width()))
     if claims:

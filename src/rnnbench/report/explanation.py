@@ -8,21 +8,21 @@ from rnnbench.analysis.limit import Peak
 from rnnbench.analysis.row import Group, Row, RowId, is_verified, memory_of, row_id, short_names
 from rnnbench.domain.run import Run
 from rnnbench.report.document import Analysis, GroupAnalysis
-from rnnbench.text import WIDTH, Column, render_table, wrapped
+from rnnbench.text import WIDTH, Column, render_fitted, wrapped
 from rnnbench.units import count_interval, percent_interval
 
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
-    Column("95 % interval"),
+    Column("95 % interval", drop=3),
     Column("ratio", right=True),
-    Column("of the limit", right=True),
-    Column("of eager", right=True),
-    Column("recovered"),
-    Column("compile", right=True),
-    Column("pays after"),
-    Column("memory", right=True),
-    Column("at full size"),
+    Column("of the limit", right=True, drop=5),
+    Column("of eager", right=True, drop=4),
+    Column("recovered", drop=2),
+    Column("compile", right=True, drop=6),
+    Column("pays after", drop=1),
+    Column("memory", right=True, drop=7),
+    Column("at full size", drop=8),
 )
 LEGEND = f"""\
 ratio         wall time over that of the best verified row; for fine/eager it is the gap, the price of flexibility
@@ -76,13 +76,15 @@ def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
     return [f"Before you rely on it, of {len(rows)} rows: {', '.join(words)}."] if words else []
 
 
-def show_details(analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis]) -> str:
+def show_details(
+    analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], width: int | None = None
+) -> str:
     """Every sentence about these groups, with tables and a legend."""
     parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
     for each in groups:
         number = each.group.run
         rows = [row for row in analysis.rows[number] if Group(number, *row.group) == each.group]
-        parts.append(_group(each, rows, len(runs) > 1))
+        parts.append(_group(each, rows, len(runs) > 1, width))
     parts.append(LEGEND)
     return "\n\n".join(parts)
 
@@ -103,7 +105,7 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     return "\n".join(lines)
 
 
-def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
+def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool, width: int | None) -> str:
     group, least = analysis.group, analysis.least
     lines = [f"{group}   (run {group.run + 1})" if several else str(group)]
     lines += [wrapped(statement.text, "  • ", "    ") for statement in analysis.summary]
@@ -120,7 +122,7 @@ def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
     recovered = {each.row: each for gap in analysis.gaps for each in gap.recovered}
     break_evens = {each.row: each for each in analysis.break_evens}
     cells = [_cells(row, names, recovered.get(row_id(row)), break_evens.get(row_id(row))) for row in verified]
-    return "\n".join(lines) + "\n\n" + render_table(COLUMNS, cells, indent="  ")
+    return "\n".join(lines) + "\n\n" + render_fitted(COLUMNS, cells, width, indent="  ")[0]
 
 
 def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, break_even: BreakEven | None) -> list[str]:

@@ -19,9 +19,9 @@ from rnnbench.store import Contents
 from rnnbench.text import (
     Column,
     escape_markdown,
-    fit_table,
     markdown_code,
     markdown_table,
+    render_fitted,
     render_table,
     shortened,
     wrapped,
@@ -108,16 +108,12 @@ def _side_by_side(rows: Sequence[_Shown], width: int | None) -> str:
 def _line_by_line(rows: Sequence[_Shown], width: int | None) -> str:
     order = [name for name in FIGURES if name != "bottleneck"]
     headings = ["system", *order, "bottleneck"]
-    columns: Sequence[Column] = [
-        Column(name, right=name in FIGURES[1:10], drop=_DROP.get(name, 0)) for name in headings
-    ]
-    lines: Sequence[Sequence[str] | None] = []
+    columns = [Column(name, right=name in FIGURES[1:10], drop=_DROP.get(name, 0)) for name in headings]
+    lines: list[list[str] | None] = []
     for one in rows:
         figures = dict(zip(FIGURES, _figures(one), strict=True))
-        lines = [*lines, [one.name, *(figures[name] for name in order), figures["bottleneck"]]]
-    if width is not None:
-        columns, lines, _ = fit_table(columns, lines, width - 2)
-    return render_table(columns, lines, indent="  ")
+        lines.append([one.name, *(figures[name] for name in order), figures["bottleneck"]])
+    return render_fitted(columns, lines, width, indent="  ")[0]
 
 
 def _sentences(one: _Shown, width: int) -> str:

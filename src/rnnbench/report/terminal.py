@@ -7,7 +7,7 @@ from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_sta
 from rnnbench.report.describe import describe_gpus, describe_method
 from rnnbench.report.document import ranked_rows, unranked_rows
 from rnnbench.store import Contents
-from rnnbench.text import RULE, Column, fit_table, render_table, shortened
+from rnnbench.text import RULE, Column, render_fitted, shortened
 
 COLUMNS = (
     Column("system"),
@@ -121,10 +121,9 @@ def _table(contents: Contents, key: Table, rows: list[Row], width: int | None) -
     shape = contents.run.workloads[workload]
     parts = [f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"]
     dropped: list[str] = []
-    if width is not None:
-        columns, lines, dropped = fit_table(columns, lines, width - 2)
     if lines:
-        parts.append(render_table(columns, lines, indent="  "))
+        table, dropped = render_fitted(columns, lines, width, indent="  ")
+        parts.append(table)
     if unsupported and width is not None:
         parts.append("  " + shortened(f"{len(unsupported)} unsupported: {', '.join(unsupported)}", width - 2))
     return "\n".join(parts), dropped
