@@ -113,11 +113,13 @@ def test_a_run_prints_its_tables_and_show_prints_them_again(sabotage, call):
     assert "saved in my run" in ran.out
     shown = call("show", "my run")
     assert shown.code == 0
-    assert ran.out.startswith(shown.out)
+    assert ran.out.startswith(shown.out)  # the answer included
+    assert f"only {HONEST} is verified: " in shown.out
     for phase in ("forward", "train"):
         assert f"{TINY} · {phase} · cpu · fp32" in shown.out
     assert shown.out.count("1.00×") == 2
-    assert "ratio       wall time over that of the best verified row" in shown.out
+    assert "ratio       wall time over that of the best verified row" not in shown.out  # only on request
+    assert "ratio       wall time over that of the best verified row" in call("show", "my run", "--legend").out
 
 
 ROW = {
@@ -156,7 +158,9 @@ def test_what_failed_and_what_is_unsupported_stay_in_the_table_with_their_reason
     assert by_name["no-ctc"]["status"] == "unsupported"
     assert by_name["no-ctc"]["reason"] == "declared: this one has no CTC"
     table = answer.out[answer.out.index(f"{ctc} ·") :]
-    assert table.index("honest") < table.index("failed: ValueError") < table.index("unsupported: declared")
+    assert table.index("honest") < table.index("failed: ValueError") < table.index("1 unsupported: sabotage/packed/no-ctc")
+    assert "declared: this one has no CTC" not in table
+    assert "unsupported: declared: this one has no CTC" in call("show", "run", "--wide").out
 
 
 def test_without_a_name_a_run_is_saved_by_date_and_time(sabotage, call):
@@ -317,6 +321,26 @@ BAD = {
     "a retry of nothing": (("run", "--retry-failed"), "--resume"),
     "a dry run of the rest": (("run", "--resume", ".", "--dry-run"), "--dry-run"),
     "a folder that is taken": (("run", "pytorch/stack/eager", "--out", "taken"), "--resume"),
+    "a version that no manifest covers": (
+        ("run", "pytorch/stack/eager", "--versions", "9.9.9", "--dry-run"),
+        "the requirements of PyTorch 9.9.9 are unknown",
+    ),
+    "too many launches": (("run", "--launches", "100000"), "launches cannot be 100000: it is too large"),
+    "a seed that is too large": (("run", "--seed", "1" + "0" * 400), "the seed cannot be so many: it is too large"),
+    "a batch that is too large": (("run", "-w", "ce-short[batch=99999999999]"), "batch=99999999999 is too large"),
+    "a folder within a file": (("run", "pytorch/stack/eager", "--out", "taken/something/run"), "Not a directory"),
+    "a folder in /proc": (("run", "pytorch/stack/eager", "--out", "/proc/foo"), "cannot create /proc/foo"),
+    "a run that is called last": (("run", "pytorch/stack/eager", "--out", "last"), "means the newest run"),
+    "a drawing in /proc": (
+        ("graph", "pytorch/fine/script", "--format", "svg", "--out", "/proc/x.svg"),
+        "cannot create /proc/x.svg",
+    ),
+    "a report in /proc": (("report", "taken", "--out", "/proc/foo"), "taken is not a run"),
+    "no last run": (("show", "last"), "there is no last run"),
+    "a workload larger than the memory": (
+        ("run", "pytorch/stack/eager", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]", "--phase", "train"),
+        "it needs at least 160,",
+    ),
     "an unknown option": (("run", "--fast"), "--fast"),
     "an unknown command": (("walk",), "walk"),
 }

@@ -14,13 +14,13 @@ from rnnbench.units import count_interval, percent_interval
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
-    Column("95 % interval", drop=3),
+    Column("95 % interval", drop=1),
     Column("ratio", right=True),
-    Column("of the limit", right=True, drop=5),
-    Column("of eager", right=True, drop=4),
+    Column("of the limit", right=True, drop=4),
+    Column("of eager", right=True, drop=3),
     Column("recovered", drop=2),
     Column("compile", right=True, drop=6),
-    Column("pays after", drop=1),
+    Column("pays after", drop=5),
     Column("memory", right=True, drop=7),
     Column("at full size", drop=8),
 )
