@@ -89,7 +89,7 @@ def test_of_runs_that_begin_in_one_folder_at_once_one_wins(tmp_path):
         for thread in threads:
             thread.join()
         assert outcomes.count("won") == 1
-        assert all("--out" in hint for hint in outcomes if hint != "won")
+        assert all("choose another folder" in hint for hint in outcomes if hint != "won")
         assert read_folder(folder).damaged == ()
 
 

@@ -79,6 +79,15 @@ def test_systems_are_listed_for_people_and_for_scripts(call):
     assert all(fields <= set(system) for system in systems.values())
 
 
+def test_a_device_that_a_system_cannot_have_is_not_listed(call):
+    devices = {system["name"]: system["devices"] for system in call("systems", "--json").json}
+    assert devices["pytorch/fine/cudagraph"] == ["cuda"]
+    assert devices["pytorch/fine/rnnfuse"] == ["cpu"]
+    # Its system offers both, and its manifest excludes one of them for a reason.
+    excluded = [name for name, found in devices.items() if not found]
+    assert excluded == []
+
+
 def test_systems_can_be_chosen(call):
     names = [system["name"] for system in call("systems", "pytorch/cell/*", "pytorch/stack/eager", "--json").json]
     assert names == ["pytorch/cell/eager", "pytorch/cell/script", "pytorch/cell/cudagraph", "pytorch/stack/eager"]
@@ -329,11 +338,11 @@ BAD = {
     "a seed that is too large": (("run", "--seed", "1" + "0" * 400), "the seed cannot be so many: it is too large"),
     "a batch that is too large": (("run", "-w", "ce-short[batch=99999999999]"), "batch=99999999999 is too large"),
     "a folder within a file": (("run", "pytorch/stack/eager", "--out", "taken/something/run"), "Not a directory"),
-    "a folder in /proc": (("run", "pytorch/stack/eager", "--out", "/proc/foo"), "cannot create /proc/foo"),
+    "a folder in /proc": (("run", "pytorch/stack/eager", "--out", "/proc/foo"), "cannot write to /proc/foo: No such file or directory"),
     "a run that is called last": (("run", "pytorch/stack/eager", "--out", "last"), "means the newest run"),
     "a drawing in /proc": (
         ("graph", "pytorch/fine/script", "--format", "svg", "--out", "/proc/x.svg"),
-        "cannot create /proc/x.svg",
+        "cannot write to /proc: No such file or directory",
     ),
     "a report in /proc": (("report", "taken", "--out", "/proc/foo"), "taken is not a run"),
     "no last run": (("show", "last"), "there is no last run"),
@@ -362,7 +371,7 @@ def test_bad_input_ends_with_2_and_says_what_is_allowed(private_folders, call, m
 def test_cuda_where_there_is_none_is_bad_input(private_folders, call, monkeypatch):
     monkeypatch.setattr("rnnbench.plan.find_gpus", lambda: ())
     answer = call("run", "--device", "cuda")
-    assert (answer.code, "use --device cpu" in answer.err) == (2, True)
+    assert (answer.code, "choose the device cpu" in answer.err) == (2, True)
 
 
 def test_nothing_that_can_be_run_is_bad_input(sabotage, call):

@@ -81,14 +81,24 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def require_creatable(path: Path) -> None:
-    """Raise a UserError unless a file or folder can be created there. Nothing stays; missing parents are no obstacle."""
-    existing = next(one for one in path.absolute().parents if os.path.lexists(one))
+def require_writable(folder: Path) -> None:
+    """Raise a UserError unless files can be written to this folder, which need not exist yet. Nothing stays of the try.
+
+    It is tried, not asked: in /proc not even root may create what the permissions allow.
+    """
+    made: list[Path] = []
     try:
-        # Tried, not asked: in /proc not even root may create what the permissions allow.
-        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=existing))
+        for path in (*reversed(folder.absolute().parents), folder.absolute()):
+            if not os.path.lexists(path):
+                path.mkdir()
+                made.append(path)
+        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=folder))
     except OSError as error:
-        raise UserError(f"cannot create {path}: {error.strerror}: {existing}", "choose another place") from error
+        raise UserError(f"cannot write to {folder}: {error.strerror}", "choose another folder") from error
+    finally:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir()
 
 
 def _umask() -> int:

@@ -14,7 +14,7 @@ from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
-from rnnbench.files import DAMAGED_JSON, locked, read_regular, require_creatable, write_atomically
+from rnnbench.files import DAMAGED_JSON, locked, read_regular, require_writable, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
@@ -42,9 +42,9 @@ def require_empty(folder: Path) -> None:
 
 
 def require_usable(folder: Path) -> None:
-    """Refuse a folder for a new run that is not empty or cannot be created, and leave nothing there."""
+    """Refuse a folder for a new run that is not empty or cannot be written to."""
     require_empty(folder)
-    require_creatable(folder / RUN_FILE)
+    require_writable(folder)
 
 
 def create_folder(folder: Path, run: Run) -> None:

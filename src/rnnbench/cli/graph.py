@@ -54,12 +54,12 @@ def graph(
     from rnnbench.cli.options import one_of, read_selection, read_workloads
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
-    from rnnbench.files import require_creatable, write_atomically
+    from rnnbench.files import require_writable, write_atomically
     from rnnbench.method import make_method
 
     method = make_method(limit_seconds=limit, threads=1)
     if out is not None:
-        require_creatable(out)  # before minutes are spent on the graph
+        require_writable(out.parent)  # before minutes are spent on the graph
     if story:
         if select or form:
             raise UserError("--story has fixed systems and a fixed format", "combine it with --out FILE only")

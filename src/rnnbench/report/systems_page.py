@@ -13,7 +13,7 @@ _HEAD = """\
 {systems} systems of {frameworks} frameworks, named `framework/granularity/execution`. Written from the manifests by
 `rnnbench systems --markdown > docs/systems.md`; a test checks it. `rnnbench systems --json` has the same for programs.
 
-- **Bold** systems are the quick comparison of `make bench`.
+- **Bold** systems are the quick comparison of `make bench`, some of them on one device only.
 - *Published as* is the label in the published tables (Braun 2018, Carrot 2019), or why there is none.
 - *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* has the numbers
   of everything that it declares impossible; the reasons are below the table. In a run these rows are `unsupported`.
