@@ -11,7 +11,10 @@ def advice_of(*rows, others=()):
 
 def test_rows_that_cannot_be_told_apart_are_all_advised():
     (use,) = advice_of(*(MadeUpRow(f"toy/packed/{name}", 1.0) for name in "abcdef"))
-    assert use == "Use toy/packed/a, toy/packed/b, toy/packed/c or 3 more, no difference seen: 1.00 s [1.00, 1.00] a batch."
+    assert (
+        use
+        == "Use toy/packed/a, toy/packed/b, toy/packed/c or 3 more, no difference seen: 1.00 s [1.00, 1.00] a batch."
+    )
 
 
 def test_a_row_that_is_warm_much_earlier_is_advised_for_few_batches():
@@ -80,7 +83,7 @@ def test_what_is_left_to_win_and_what_memory_costs():
         MadeUpRow("toy/packed/eager", 4.0, start={"peak_host_bytes": 1_000_000_000}),
         others=[limit],
     )
-    assert "reaches 50 % of the machine's limit: nothing here can be more than 2.0" in texts[1]
+    assert "reaches 49 % of the machine's limit: nothing here can be more than 2.02×" in texts[1]
     assert texts[2] == "If memory is scarce, toy/packed/eager: 1.00 GB instead of 3.00 GB."
 
 

@@ -153,7 +153,9 @@ def test_a_wrong_argument_is_named(private_folders, monkeypatch, arguments, said
 
 def test_a_folder_that_is_taken_is_refused_in_words_that_fit_a_function(private_folders):
     (private_folders / "taken" / "something").mkdir(parents=True)
-    plan = rnnbench.make_plan("pytorch/stack/eager", "ce-short[batch=1,steps=1]", device="cpu")  # one name is a list of one
+    plan = rnnbench.make_plan(
+        "pytorch/stack/eager", "ce-short[batch=1,steps=1]", device="cpu"
+    )  # one name is a list of one
     with pytest.raises(UserError) as caught:
         rnnbench.run_plan(plan, "taken")
     assert caught.value.what == "taken is not an empty folder"

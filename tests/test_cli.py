@@ -167,7 +167,9 @@ def test_what_failed_and_what_is_unsupported_stay_in_the_table_with_their_reason
     assert by_name["no-ctc"]["status"] == "unsupported"
     assert by_name["no-ctc"]["reason"] == "declared: this one has no CTC"
     table = answer.out[answer.out.index(f"{ctc} ·") :]
-    assert table.index("honest") < table.index("failed: ValueError") < table.index("1 unsupported: sabotage/packed/no-ctc")
+    assert (
+        table.index("honest") < table.index("failed: ValueError") < table.index("1 unsupported: sabotage/packed/no-ctc")
+    )
     assert "declared: this one has no CTC" not in table
     assert "unsupported: declared: this one has no CTC" in call("show", "run", "--wide").out
 
@@ -338,7 +340,10 @@ BAD = {
     "a seed that is too large": (("run", "--seed", "1" + "0" * 400), "the seed cannot be so many: it is too large"),
     "a batch that is too large": (("run", "-w", "ce-short[batch=99999999999]"), "batch=99999999999 is too large"),
     "a folder within a file": (("run", "pytorch/stack/eager", "--out", "taken/something/run"), "Not a directory"),
-    "a folder in /proc": (("run", "pytorch/stack/eager", "--out", "/proc/foo"), "cannot write to /proc/foo: No such file or directory"),
+    "a folder in /proc": (
+        ("run", "pytorch/stack/eager", "--out", "/proc/foo"),
+        "cannot write to /proc/foo: No such file or directory",
+    ),
     "a run that is called last": (("run", "pytorch/stack/eager", "--out", "last"), "means the newest run"),
     "a drawing in /proc": (
         ("graph", "pytorch/fine/script", "--format", "svg", "--out", "/proc/x.svg"),

@@ -138,9 +138,7 @@ def test_without_a_gpu_the_smaller_build_is_taken_where_pip_finds_it(
     assert (environment.id, environment.version) == ("toy-1.0", "1.0+cpu")
 
 
-def test_where_pip_finds_no_smaller_build_the_usual_one_is_taken(
-    quick: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_pip_finds_no_smaller_build_the_usual_one_is_taken(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
     no_gpu(monkeypatch)
     quick.manifest(python="==3.99", cpu_build=["toy-lib=={version}+cpu", "numpy"])
     lines: list[str] = []

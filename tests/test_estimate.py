@@ -115,7 +115,7 @@ def test_a_run_of_hours_asks_first(sabotage, call, monkeypatch, consents):
 class Terminal:
     """`sys`, in front of a user."""
 
-    class stdin:  # noqa: N801
+    class stdin:
         isatty = staticmethod(lambda: True)
 
     stderr = stdin
@@ -163,7 +163,10 @@ def test_nothing_is_allocated_for_what_cannot_fit(sabotage, call, monkeypatch):
     ("error", "said"),
     [
         (MemoryError(), "rnnbench: there is not enough memory\n"),
-        (MemoryError("Unable to allocate 7.45 GiB"), "rnnbench: there is not enough memory: Unable to allocate 7.45 GiB\n"),
+        (
+            MemoryError("Unable to allocate 7.45 GiB"),
+            "rnnbench: there is not enough memory: Unable to allocate 7.45 GiB\n",
+        ),
         (OSError(28, "No space left on device", "/tmp/x"), "rnnbench: No space left on device: /tmp/x\n"),
         (OSError("odd"), "rnnbench: odd\n"),
     ],
@@ -177,4 +180,3 @@ def test_what_the_system_refuses_is_said_without_a_traceback(sabotage, call, mon
     assert answer.code == 2
     assert said in answer.err
     assert "Traceback" not in answer.err
-

@@ -2,8 +2,8 @@
 
 import pytest
 
-from made_up import WHEN, make_case
 from analysis_runs import make_limit
+from made_up import WHEN, make_case
 from rnnbench.analysis.limit import find_peaks
 from rnnbench.analysis.profile_results import (
     Bottleneck,
@@ -15,8 +15,8 @@ from rnnbench.analysis.profile_results import (
 )
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.profile import Operator, Profile
-from rnnbench.launch.events import Profiled
 from rnnbench.domain.workload import flops
+from rnnbench.launch.events import Profiled
 from rnnbench.profile import kind_of, per_batch_fields, seconds_by_kind
 
 

@@ -52,19 +52,18 @@ def make_plan(
     versions: Sequence[str] = (),
 ) -> Plan:
     """The cases that would be run. Systems are chosen by globs, workloads by name or as objects. Runs nothing."""
-    systems, workloads, phases, precisions, versions = (
-        (one,) if isinstance(one, str) else one for one in (systems, workloads, phases, precisions, versions)
-    )
+    phases, precisions = _as_several(phases), _as_several(precisions)
     _require_known("phases", phases, PHASES)
     _require_known("precisions", precisions, PRECISIONS)
-    chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in workloads)
+    names: Sequence[str | Workload] = (workloads,) if isinstance(workloads, str) else workloads
+    chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in names)
     fields = {
-        "systems": tuple(systems),
+        "systems": tuple(_as_several(systems)),
         "workloads": chosen,
         "phases": tuple(phases),
         "device": device,
         "precisions": tuple(precisions),
-        "versions": tuple(versions),
+        "versions": tuple(_as_several(versions)),
     }
     try:
         selection = msgspec.convert(fields, Selection)
@@ -122,6 +121,11 @@ def version_history(
 def check_run(results: Results) -> list[Finding]:
     """Judge whether a run is fit to be published: it is when no finding has the level `problem`."""
     return check.check_run(results.contents)
+
+
+def _as_several(value: Sequence[str]) -> Sequence[str]:
+    """One name stands for a list of one; its letters would be taken for names otherwise."""
+    return (value,) if isinstance(value, str) else value
 
 
 def _require_known(argument: str, values: Sequence[object], allowed: Sequence[str]) -> None:

@@ -119,7 +119,9 @@ def select_systems(patterns: tuple[str, ...], headline_on: Device | None = None)
         and (headline_on is None or system.is_headline(headline_on))
     ]
     if not selected:
-        raise UserError("none of the selected systems is a headline system", "choose others, or all systems instead of the headline")
+        raise UserError(
+            "none of the selected systems is a headline system", "choose others, or all systems instead of the headline"
+        )
     return selected
 
 

@@ -163,7 +163,9 @@ def _scaled(operators: Sequence[Operator], busy_s: float) -> list[Operator]:
     A profiler adds time of its own to each operator, by which their sum can exceed the batch.
     """
     total = sum(one.seconds for one in operators)
-    return [Operator(one.name, one.count, one.seconds / total * busy_s) for one in operators] if total else list(operators)
+    return (
+        [Operator(one.name, one.count, one.seconds / total * busy_s) for one in operators] if total else list(operators)
+    )
 
 
 OperatorKind = Literal["product", "recurrent", "memory", "other"]

@@ -156,7 +156,7 @@ def profile_run(
     resumed: bool = False,
     trust: bool = False,
 ) -> None:
-    """Profile the cases of a run that have no profile yet. Nothing is timed but the machine's limit, if it is unknown."""
+    """Profile the cases of a run that have no profile yet. Only the machine's limit is timed, if it is not known."""
     sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)

@@ -38,7 +38,10 @@ def require_empty(folder: Path) -> None:
     except OSError as error:
         raise UserError(f"cannot use {folder}: {error.strerror}", "choose another folder") from error
     if not empty:
-        raise UserError(f"{folder} is not an empty folder", "choose another folder, or continue the run that is in it with `rnnbench run --resume`")
+        raise UserError(
+            f"{folder} is not an empty folder",
+            "choose another folder, or continue the run that is in it with `rnnbench run --resume`",
+        )
 
 
 def require_usable(folder: Path) -> None:

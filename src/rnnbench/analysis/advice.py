@@ -58,9 +58,7 @@ def _use(best: Best, verified: dict[RowId, MeasuredRow], names: dict[RowId, str]
     return Advice(text, chosen)
 
 
-def _loops(
-    gaps: Sequence[Gap], verified: dict[RowId, MeasuredRow], break_evens: Sequence[BreakEven]
-) -> list[Advice]:
+def _loops(gaps: Sequence[Gap], verified: dict[RowId, MeasuredRow], break_evens: Sequence[BreakEven]) -> list[Advice]:
     """One for each loop. First the framework in which a cell of one's own can be fastest."""
     found = [_loop(gap, verified, break_evens) for gap in gaps]
     return sorted(found, key=lambda advice: min(verified[row].wall.estimate for row in advice.about))
@@ -85,7 +83,9 @@ def _loop(gap: Gap, verified: dict[RowId, MeasuredRow], break_evens: Sequence[Br
     ]
     cost = units.marked(units.times(gap.times.estimate), gap.times.uncertain)
     about = (gap.eager, *(row_id(one.row) for one in (unchanged, rewritten) if one))
-    return Advice(f"{place}: your loop costs {cost}; {' or '.join(ways) or 'nothing here is seen to be faster'}.", about)
+    return Advice(
+        f"{place}: your loop costs {cost}; {' or '.join(ways) or 'nothing here is seen to be faster'}.", about
+    )
 
 
 def _place(eager: MeasuredRow, verified: dict[RowId, MeasuredRow]) -> str:

@@ -81,6 +81,7 @@ def find_product_rate(profile: Profile, workload: Workload, peak: Peak | None) -
 
 _NEAR_LIMIT = 0.7
 
+
 def find_remedy(bottleneck: Bottleneck, rate: ProductRate | None, granularity: str) -> str:
     """What would help, in one line. Gates can be packed only where they are not."""
     pack = "pack the gates into one product, or " if granularity == "fine" else ""

@@ -1,4 +1,4 @@
-"""Texts that commands print: a plan with its estimate, and the question before a long one; verifications, and whether a run is fit to be published."""
+"""Texts that commands print: a plan and the question before a long one, verifications, and whether a run is fit."""
 
 import sys
 from collections.abc import Sequence

@@ -11,7 +11,11 @@ from rnnbench.cli.options import Json, print_json, run_folder, say
 def audit(
     tables: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TABLE]...", parser=run_folder, help="CSV or Markdown files, or runs. Default: the published tables."),
+        typer.Argument(
+            metavar="[TABLE]...",
+            parser=run_folder,
+            help="CSV or Markdown files, or runs. Default: the published tables.",
+        ),
     ] = None,
     tolerance: Annotated[str, typer.Option(metavar="PERCENT", help="Report disagreements larger than this.")] = "2%",
     batches: Annotated[int, typer.Option(metavar="N", help="Timed batches, if a table does not say.")] = 0,

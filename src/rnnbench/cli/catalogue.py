@@ -55,7 +55,10 @@ def systems(
         ]
         print_json(fields)
         return
-    rows = [[system.name, ", ".join(system.phases), ", ".join(devices[system.name]), system.description] for system in chosen]
+    rows = [
+        [system.name, ", ".join(system.phases), ", ".join(devices[system.name]), system.description]
+        for system in chosen
+    ]
     columns = [Column("system"), Column("phases", drop=2), Column("devices", drop=1), Column("what it is")]
     say_table(columns, rows, wide)
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT; last: the newest.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT; last: the newest.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The later run's folder, which is judged.")],
     across: Annotated[
         str,

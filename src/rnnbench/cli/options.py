@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rnnbench.text import Column
 
 
-
 def run_folder(text: str) -> Path:
     """The folder of a run that the user names: `last` is the newest."""
     from rnnbench.last_run import run_named
@@ -30,11 +29,11 @@ RunFolder = Annotated[
 ]
 RunFolders = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", parser=run_folder, help="Run folders, of one or several machines; last: the newest."),
+    typer.Argument(
+        metavar="RUN...", parser=run_folder, help="Run folders, of one or several machines; last: the newest."
+    ),
 ]
-Wide = Annotated[
-    bool, typer.Option("--wide", help="Every column and reason, however narrow the terminal is.")
-]
+Wide = Annotated[bool, typer.Option("--wide", help="Every column and reason, however narrow the terminal is.")]
 Legend = Annotated[bool, typer.Option("--legend", help="Also explain the columns.")]
 Systems = Annotated[
     list[str] | None,

@@ -114,7 +114,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 
     @property
     def top_shares(self) -> tuple[float, ...]:
-        """Of the batch, for each operator of `top`. Profiles of earlier versions stored them with the profiler's time."""
+        """Of the batch, for each operator of `top`. Earlier versions stored them with the profiler's time."""
         total = sum(one.seconds for one in self.top)
         scale = min(1.0, self.busy_s / total) if total else 0.0
         return tuple(scale * one.seconds / self.wall_s if self.wall_s else 0.0 for one in self.top)

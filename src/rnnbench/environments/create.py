@@ -35,6 +35,7 @@ from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, locked, remove_folder
 from rnnbench.manifests import manifests
 
+
 class Passing(str):
     """A reported line that is of interest for a moment only, such as what pip downloads: the log has them all."""
 

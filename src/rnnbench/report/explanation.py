@@ -62,9 +62,7 @@ def show_advice(analysis: Analysis, groups: Sequence[GroupAnalysis], width: int)
 def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
     """What is wrong with these numbers, over all groups, and what to do about it: one line."""
     chosen = {each.group for each in groups}
-    rows = [
-        row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen
-    ]
+    rows = [row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen]
     verified = [row for row in rows if is_verified(row)]
     found = (
         ("one launch", sum(row.launches == 1 for row in verified), "--launches 3"),
