@@ -71,8 +71,8 @@ def test_a_plan_takes_workloads_by_name_or_as_objects(sabotage):
     [
         ({"systems": ["sabotage/packed/honst"]}, "nearest: sabotage/packed/honest"),
         ({"workloads": ["ce-shrt"]}, "nearest: ce-short"),
-        ({"phases": ["backward"]}, "phases: forward, train"),
-        ({"precisions": ["fp64"]}, "precisions: fp32, tf32, bf16"),
+        ({"phases": ["backward"]}, "allowed: forward, train"),
+        ({"precisions": ["fp64"]}, "allowed: fp32, tf32, bf16"),
         ({"device": "tpu"}, "allowed: cpu, cuda, auto"),
         ({"versions": ["latest"]}, "is not a version"),
     ],

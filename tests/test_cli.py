@@ -349,7 +349,7 @@ BAD = {
         ("graph", "pytorch/fine/script", "--format", "svg", "--out", "/proc/x.svg"),
         "cannot write to /proc: No such file or directory",
     ),
-    "a report in /proc": (("report", "taken", "--out", "/proc/foo"), "taken is not a run"),
+    "a report in /proc": (("report", "taken", "--out", "/proc/foo"), "cannot write to /proc/foo"),
     "no last run": (("show", "last"), "there is no last run"),
     "a workload larger than the memory": (
         ("run", "pytorch/stack/eager", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]", "--phase", "train"),

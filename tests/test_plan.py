@@ -131,7 +131,7 @@ def test_the_headline_is_a_few_systems_on_two_workloads(toy):
     on_gpu = planning._default_workloads(headline=True, device="cuda")
     assert [workload.name for workload in on_gpu] == ["ce-short", "ptb-lm"]
     assert list(select("toy/*", headline=True).workloads) == ["ce-short"]  # named workloads take precedence
-    with pytest.raises(UserError, match="leave out --headline"):
+    with pytest.raises(UserError, match="all systems instead of the headline"):
         select("toy/packed/*", headline=True)
 
 
@@ -334,7 +334,7 @@ def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused(monkeypatch):
     assert (pick_device("auto"), pick_device("cpu")) == ("cpu", "cpu")
     with pytest.raises(UserError, match="no CUDA device was found") as caught:
         pick_device("cuda")
-    assert caught.value.hint == "use --device cpu"
+    assert caught.value.hint == "choose the device cpu"
     with pytest.raises(UserError, match="allowed: cpu, cuda, auto"):
         pick_device("tpu")
 

@@ -89,7 +89,7 @@ def test_bad_input_is_refused(private_folders, call, arguments, said):
 def test_run_profiles_after_timing_and_keeps_it_apart(shapes, call):  # noqa: F811
     quick = ("--effort", "quick", "--no-verify", "--out", "run")
     answer = call("run", "shapes/packed/growing", *ONE, "--phase", "forward", *quick, "--profile")
-    assert answer.code == 0, answer.err
+    assert answer.code == 1, answer.err  # none of these programs is a network, so no row succeeds
     assert "operators" in answer.out
     assert "rebuilt" in answer.out
     timed = (shapes / "run" / RECORDS_FILE).read_text()
@@ -194,7 +194,7 @@ def test_what_was_profiled_on_a_busy_machine_is_marked():
     for noisy in (True, False):
         _, contents = profiled_run(msgspec.structs.replace(some_profile(case), noisy=noisy))
         assert ("dispatch-bound~" in show_profiles(contents, legend=False)) is noisy
-        assert ("dispatch-bound~" in profiles_as_markdown(contents)) is noisy
+        assert ("dispatch-bound\\~" in profiles_as_markdown(contents)) is noisy
 
 
 def test_a_launch_beside_another_load_is_called_noisy(monkeypatch):
@@ -266,7 +266,7 @@ def change_environment(folder):
 def test_neither_is_resumed_in_an_environment_that_has_changed(shapes, call, command):  # noqa: F811
     quick = () if command == "profile" else ("--effort", "quick", "--no-verify")
     answer = call(command, "shapes/packed/kept", *ONE, "--phase", "forward", *quick, "--out", "made")
-    assert answer.code == 0, answer.err
+    assert answer.code == (0 if command == "profile" else 1), answer.err  # its one row is no network
     change_environment(shapes / "made")
     refused = call(command, "--resume", "made")
     assert refused.code == 2

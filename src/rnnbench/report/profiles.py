@@ -80,7 +80,11 @@ def show_profiles(contents: Contents, width: int | None = None, legend: bool = T
         parts.append(f"{title}\n{table(rows, width)}")
         parts.append("\n".join(_sentences(one, min(width or _WIDEST, _WIDEST)) for one in rows))
         parts += [_details(one, width) for one in rows if one.result.successful_profile] if len(rows) <= FEW else []
-    return "\n\n".join([*parts, LEGEND] if legend else parts) if parts else "no case has been profiled"
+    if not parts:
+        return "no case has been profiled"
+    busy = any(record.noisy for record in contents.profiles)
+    mark = ["~ the machine was busy while this was profiled: shares may be off"] if busy and not legend else []
+    return "\n\n".join([*parts, *mark, *([LEGEND] if legend else ["--legend explains the figures"])])
 
 
 def _side_by_side(rows: Sequence[_Shown], width: int | None) -> str:

@@ -64,16 +64,26 @@ def show_run(contents: Contents, rows: Iterable[Row], width: int | None = None, 
         parts.append(table)
         dropped |= dict.fromkeys(headings)
         hidden |= width is not None and any(row.status == "unsupported" for row in group)
+    everything = [row for group in groups.values() for row in group]
     if legend:
-        profiled = any(was_profiled(row) for group in groups.values() for row in group)
-        parts.append(LEGEND + (PROFILE_LEGEND if profiled else ""))
-    if hints := _hints(list(dropped), hidden, legend):
-        parts.append(hints)
+        parts.append(LEGEND + (PROFILE_LEGEND if any(map(was_profiled, everything)) else ""))
+    hints = [*([] if legend else _marks(everything)), _hints(list(dropped), hidden, legend)]
+    if any(hints):
+        parts.append("\n".join(filter(None, hints)))
     if contents.damaged:
         parts.append(
             "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {line}" for line in contents.damaged)
         )
     return "\n\n".join(parts)
+
+
+def _marks(rows: Sequence[Row]) -> list[str]:
+    """What the marks mean that are in these tables: nobody should have to ask for that."""
+    marks = [f"{units.UNCERTAIN_MARK} {units.UNCERTAIN_MEANING}"]
+    return [
+        *(marks if any(row.uncertain or row.ratio_uncertain for row in rows) else []),
+        *(["~ the machine was busy while this row was measured"] if any(row.noisy for row in rows) else []),
+    ]
 
 
 def _hints(dropped: Sequence[str], reasons_hidden: bool, legend: bool) -> str:
