@@ -61,7 +61,7 @@ def test_the_next_commands_end_with_the_loop_that_costs_most():
             MadeUpRow("toy/stack/eager", 9.0),
         )
     )
-    lines = [line.split("  ")[1] for line in next_commands(rows, "my run").splitlines()[1:]]
+    lines = [line[line.index("rnnbench") :] for line in next_commands(rows, "my run").splitlines()[1:]]
     assert lines == [
         "rnnbench explain 'my run'",
         "rnnbench report 'my run' --out report",
@@ -72,7 +72,7 @@ def test_the_next_commands_end_with_the_loop_that_costs_most():
 def test_a_run_ends_with_them_and_its_exit_code_is_1_when_nothing_succeeded(sabotage, call):
     ran = call("run", HONEST, *QUICKLY, "--phase", "forward", "--out", "good")
     assert ran.code == 0
-    assert "\nnext:\n  rnnbench explain last " in ran.out
+    assert "\nnext:\n  what to do, in ten lines  rnnbench explain last\n" in ran.out
     assert f"rnnbench profile {HONEST} -w '{TINY}' --phase forward" in ran.out
     failed = call("run", "sabotage/packed/raise", *QUICKLY, "--phase", "forward", "--no-verify", "--out", "bad")
     assert failed.code == 1

@@ -12,7 +12,6 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
-from rich.table import Column as TableColumn
 from rich.text import Text
 
 from rnnbench import units
@@ -21,9 +20,13 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
-from rnnbench.text import printable
+from rnnbench.text import printable, shortened
 
 _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
+
+
+_BAR_WIDTH = 16
+_COUNT_WIDTH = 16  # of `1,234/1,234` and the blanks between
 
 
 class Progress(Listener):
@@ -32,9 +35,9 @@ class Progress(Listener):
     def __init__(self) -> None:
         self._console = Console(stderr=True, soft_wrap=True, highlight=False)
         self._bar = Bar(
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=_BAR_WIDTH),
             MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False, table_column=TableColumn(no_wrap=True, overflow="ellipsis")),
+            TextColumn("{task.description}", markup=False),
             console=self._console,
             auto_refresh=False,
             transient=True,
@@ -100,10 +103,10 @@ class Progress(Listener):
         self._begin_step(total, "")
 
     def launching(self, case: Case, round_number: int) -> None:
-        self._show_current(f"{_case_name(case)}: starting")
+        self._show_current(f"{_short_name(case)}: starting")
 
     def stage(self, case: Case, stage: str) -> None:
-        self._show_current(f"{_case_name(case)}: {stage}")
+        self._show_current(f"{_short_name(case)}: {stage}")
 
     def launched(self, launch: Launch) -> None:
         if launch.outcome == "ok":
@@ -145,7 +148,7 @@ class Progress(Listener):
                 Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
             )
         else:
-            self._bar.update(self._task, description=printable(f"{text}{self._time_left()}"))
+            self._describe(text)
         self._bar.update(self._task, completed=self._done, total=self._total)
         self._bar.refresh()
 
@@ -157,9 +160,20 @@ class Progress(Listener):
         return f"  ({units.duration(seconds_each * left)} left)"
 
     def _show_current(self, text: str) -> None:
-        self._bar.update(self._task, description=printable(f"{text}{self._time_left()}"))
+        self._describe(text)
         self._bar.refresh()
+
+    def _describe(self, text: str) -> None:
+        """What stands beside the bar: cut, since a second line could not be drawn over."""
+        left = self._time_left()
+        room = max(10, self._console.width - _BAR_WIDTH - _COUNT_WIDTH - len(left))
+        self._bar.update(self._task, description=shortened(printable(text), room) + left)
 
 
 def _case_name(case: Case) -> str:
     return f"{case.system} @ {case.environment} {case.workload} {case.phase} {case.device} {case.precision}"
+
+
+def _short_name(case: Case) -> str:
+    """Enough to know where a run is."""
+    return f"{case.system} {case.phase} {case.workload}"

@@ -29,14 +29,14 @@ def succeeded(rows: Sequence[MeasuredRow]) -> bool:
 def next_commands(rows: Sequence[MeasuredRow], run: str) -> str:
     """What to do with a run of this name: understand it, show it to others, look into the row that costs most."""
     commands = [
-        (f"rnnbench explain {shlex.quote(run)}", "what to do, in ten lines"),
-        (f"rnnbench report {shlex.quote(run)} --out report", "a page with charts"),
+        ("what to do, in ten lines", f"rnnbench explain {shlex.quote(run)}"),
+        ("a page with charts", f"rnnbench report {shlex.quote(run)} --out report"),
     ]
     if row := _worth_profiling(rows):
         words = [row.system, "-w", row.workload, "--phase", row.phase, "--device", row.device]
-        commands.append((f"rnnbench profile {shlex.join(words)}", "why it is slow"))
-    longest = max(len(command) for command, _ in commands)
-    return "\n".join(["next:", *(f"  {command:{longest}}  {what}" for command, what in commands)])
+        commands.append(("why it is slow", f"rnnbench profile {shlex.join(words)}"))
+    longest = max(len(what) for what, _ in commands)
+    return "\n".join(["next:", *(f"  {what:{longest}}  {command}" for what, command in commands)])
 
 
 def _groups(rows: Sequence[MeasuredRow]) -> dict[Group, list[MeasuredRow]]:
