@@ -2,9 +2,10 @@
 
 Run it with a Python that has PyTorch (`rnnbench env create pytorch` prints the path of one), in the repository's root:
 
-    PYTHONPATH=src:tests/rnnfuse PYTHON benchmarks/rnnfuse.py [--device cuda] [--workload ptb] [--seconds 20]
+    PYTHONPATH=src:tests/rnnfuse PYTHON benchmarks/rnnfuse.py [--device cuda] [--workload ptb] [--phase forward]
 
-On CUDA every program is also captured as a CUDA graph, whole training steps with Adam.
+A training step is whole, with Adam. On CUDA every program is also captured as a CUDA graph, and the most memory that
+one step takes is told.
 """
 
 import argparse
@@ -70,10 +71,18 @@ class Model(nn.Module):
         return self.head(xs if self.embedding is not None else xs[-1])
 
 
-def stack_of(kind, wrap):
+def loops_of(kind):
     def make(shape):
         _, _, width, hidden, layers, _ = shape
-        return nn.ModuleList(wrap(kind(hidden if k else width, hidden)) for k in range(layers))
+        return nn.ModuleList(PlainLoop(kind(hidden if k else width, hidden)) for k in range(layers))
+
+    return make
+
+
+def fused_of(kind):
+    def make(shape):
+        _, _, width, hidden, layers, _ = shape
+        return nn.ModuleList([rnnfuse.Stack([kind(hidden if k else width, hidden) for k in range(layers)])])
 
     return make
 
@@ -83,7 +92,8 @@ def vendor(shape):
     return nn.ModuleList([nn.LSTM(width, hidden, layers)])
 
 
-def training_step(model, shape, device):
+def step_of(model, shape, device, phase, bf16):
+    """A function that runs one batch."""
     steps, batch, width, _, _, classes = shape
     words = model.embedding is not None
     inputs = torch.randint(classes, (steps, batch)) if words else torch.randn(steps, batch, width)
@@ -91,26 +101,38 @@ def training_step(model, shape, device):
     inputs, targets = inputs.to(device), targets.to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, capturable=device == "cuda")
 
-    def step():
+    def loss():
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            return F.cross_entropy(model(inputs).flatten(0, -2).float(), targets.flatten())
+
+    def forward():
+        with torch.no_grad():
+            loss()
+
+    def train():
         optimiser.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(inputs).flatten(0, -2), targets.flatten())
-        loss.backward()
+        loss().backward()
         optimiser.step()
 
-    return step
+    return train if phase == "train" else forward
 
 
 def captured(step):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
+    for _ in range(3):
+        step()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
         step()
     return graph.replay
+
+
+def peak_megabytes(step):
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**20
 
 
 def seconds_of(call, device):
@@ -127,20 +149,28 @@ def main():
     parser.add_argument("--workload", default="ce-short", choices=WORKLOADS)
     parser.add_argument("--cells", nargs="*", default=list(CELLS), choices=CELLS)
     parser.add_argument("--seconds", type=float, default=30.0, help="of timing, for all programs together")
-    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--phase", default="train", choices=["train", "forward"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
+    parser.add_argument("--without-loops", action="store_true", help="leave the plain loops out: they are slow")
     chosen = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
     torch.set_flush_denormal(True)
     shape, device = WORKLOADS[chosen.workload], chosen.device
+    if device == "cuda":  # what is captured later must not have run on the default stream
+        torch.cuda.set_stream(torch.cuda.Stream())
     builders = {"nn.LSTM": vendor}
     for name in chosen.cells:
-        builders[f"{name}, loop"] = stack_of(CELLS[name], PlainLoop)
-        builders[f"{name}, rnnfuse"] = stack_of(CELLS[name], rnnfuse.Recurrent)
-    programs = {}
+        if not chosen.without_loops:
+            builders[f"{name}, loop"] = loops_of(CELLS[name])
+        builders[f"{name}, rnnfuse"] = fused_of(CELLS[name])
+    programs, steps = {}, []
     for name, build in builders.items():
         torch.manual_seed(0)
-        step = training_step(Model(build, shape).to(device), shape, device)
-        print(f"{name}: first step {seconds_of(step, device):.1f} s", flush=True)
+        step = step_of(Model(build, shape).to(device), shape, device, chosen.phase, chosen.precision == "bf16")
+        first = seconds_of(step, device)
+        memory = f", {peak_megabytes(step):.0f} MB" if device == "cuda" else ""
+        print(f"{name}: first step {first:.1f} s{memory}", flush=True)
+        steps.append(step)  # a graph does not keep its inputs alive
         programs[name] = step
         if device == "cuda":
             programs[f"{name}, CUDA graph"] = captured(step)
@@ -150,7 +180,7 @@ def main():
         for name, step in programs.items():
             times[name].append(seconds_of(step, device))
     standard = statistics.median(times["nn.LSTM, CUDA graph" if device == "cuda" else "nn.LSTM"])
-    print(f"\n{chosen.workload}, training, {device}{', tf32' if chosen.tf32 else ''}; over nn.LSTM")
+    print(f"\n{chosen.workload}, {chosen.phase}, {device}, {chosen.precision}; over nn.LSTM")
     for name, found in times.items():
         middle = statistics.median(found)
         print(f"{name:40} {1e3 * middle:9.2f} ms  {middle / standard:6.2f}  ({len(found)} steps)")

@@ -3,8 +3,8 @@
 On a rented machine every processor is slowed down by other tenants now and then, for a fraction of a second to many
 seconds, each at its own times. No choice made at the start of a run lasts. So a fixed computation of a millisecond, the
 pulse, is timed on the worker's processors before and after each block. A block counts only if neither pulse was longer
-than at full speed; otherwise it is set aside, and the worker moves to processors that are at full speed now. What counts
-is decided by the pulses alone, never by the block's own time.
+than at full speed; otherwise it is set aside, and the worker moves to processors at full speed. What counts is decided
+by the pulses alone, never by the block's own time.
 
 Full speed is what the fastest processors usually have, not the shortest pulse ever seen: once in a thousand times a
 processor is faster by a fifth, and then nothing else would count. On 16 processors the second fastest was always within

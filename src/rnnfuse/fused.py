@@ -1,248 +1,92 @@
-"""A whole sequence by a plan: forwards and backwards, as one function of autograd."""
+"""Layers on top of each other by their plans, as one function of autograd. A single layer is a chain of one.
+
+On a GPU a layer begins with the first steps as soon as the layer below has made them, each layer on a stream of its
+own: a wavefront. A layer alone leaves most of the device idle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from . import private
-from .parts import Part
-from .plan import Plan
-from .rewriting import Draw
-from .zones import Zone
+from .buffers import Buffers
+from .links import Link, derivative_by_loop, divided, results
+from .passes import BackwardPass, ForwardPass, Inputs
+from .recomputed import Recomputed
+from .wavefront import run_wavefront
 
 
-class Options(NamedTuple):
-    reverse: bool
-    compile: bool
-    states: bool  # whether all states are returned
+def run_fused(links: Sequence[Link], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """As `Fused` returns them; without gradients nothing is kept for them."""
+    with private.no_autocast(tensors[0].device.type):
+        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+            function: Any = Recomputed if links[0].options.recompute else Fused
+            return list(function.apply(links, *tensors))
+        return results(run_forward(links, tensors, keep=False), links[0].options.states, keep=False)
 
 
-class Values:
-    """The values of a plan's nodes in one call: those that stay, those that differ from step to step, and states."""
-
-    def __init__(self, plan: Plan, steps: int, rows: int) -> None:
-        self.plan, self.steps, self.rows = plan, steps, rows
-        self.constant: dict[fx.Node, Tensor] = {}
-        self.stepwise: dict[fx.Node, Tensor | Sequence[Tensor]] = {}  # [steps, …], or one value for each step
-
-    def run_once(self, part: Part) -> None:
-        if part:
-            found = part(self.rows, [self.constant[one] for one in part.inputs])
-            # Copied once, because every step reads them: products with transposed weights are slower.
-            self.constant.update((node, one.contiguous()) for node, one in zip(part.outputs, found, strict=True))
-
-    def run_over_all_steps(self, part: Part) -> list[Tensor]:
-        return list(part(self.steps * self.rows, [self.merged(one) for one in part.inputs])) if part else []
-
-    def merged(self, node: fx.Node) -> Tensor:
-        """The rows of all steps in one dimension."""
-        if node in self.constant:
-            return self.constant[node]
-        value = self.stepwise[node]
-        whole = value if isinstance(value, Tensor) else torch.stack(list(value))
-        dimension = self.plan.row_dimension(node)
-        return whole.movedim(0, dimension).flatten(dimension, dimension + 1)
-
-    def separated(self, node: fx.Node, value: Tensor) -> Tensor:
-        """The inverse of `merged`."""
-        dimension = self.plan.row_dimension(node)
-        sizes = [*value.shape[:dimension], self.steps, self.rows, *value.shape[dimension + 1 :]]
-        return value.reshape(sizes).movedim(dimension, 0)
-
-    def at(self, node: fx.Node, t: int) -> Tensor:
-        return self.constant[node] if node in self.constant else self.stepwise[node][t]
-
-
-def _function(
-    part: Part, rows: int, values: list[Tensor], options: Options
-) -> Callable[[list[Tensor]], Sequence[Tensor]]:
-    if options.compile:
-        return part.compiled(rows, values)
-    return lambda given: part(rows, given)
-
-
-def run_forward(
-    plan: Plan, options: Options, call: Sequence[Sequence[Tensor]], keep: bool
-) -> tuple[list[Tensor], list[list[Tensor]], list[Tensor], Values]:
-    """(outputs of every step, states of every step, the last state, all values). `keep`: for the derivative."""
-    sequences, state, extras, trained, fixed = call
-    ports, steps, rows = plan.step.ports, sequences[0].shape[0], sequences[0].shape[1]
-    values = Values(plan, steps, rows)
-    values.constant.update(zip([*ports.extras, *ports.trained, *ports.fixed], [*extras, *trained, *fixed], strict=True))
-    values.stepwise.update(zip(ports.sequences, sequences, strict=True))
-    values.stepwise.update(
-        zip(ports.random, (_draw(one, steps, rows, sequences[0].device) for one in plan.step.draws), strict=True)
-    )
-    values.run_once(plan.once)
-    ahead = plan.ahead if keep else plan.ahead_alone
-    for node, value in zip(ahead.outputs, values.run_over_all_steps(ahead), strict=True):
-        values.stepwise[node] = values.separated(node, value).contiguous()
-
-    loop = plan.loop if keep else plan.loop_alone
-    kept: dict[fx.Node, list[Any]] = {node: [None] * steps for node in (*loop.outputs, *ports.state)}
-    values.stepwise.update(kept)
-    order = range(steps)[::-1] if options.reverse else range(steps)
-    current, function = [one.contiguous() for one in state], None
-    outputs: list[Any] = [None] * steps
-    states: list[Any] = [None] * steps
-    for t in order:
-        for node, value in zip(ports.state, current, strict=True):
-            kept[node][t] = value
-        if loop:
-            given = [values.at(one, t) for one in loop.inputs]
-            function = function or _function(loop, rows, given, options)
-            for node, value in zip(loop.outputs, function(given), strict=True):
-                kept[node][t] = value
-        current = [values.at(one, t) for one in ports.new_state]
-        outputs[t], states[t] = values.at(ports.output, t), current
-    return outputs, states, current, values
-
-
-def _draw(draw: Draw, steps: int, rows: int, device: torch.device) -> Tensor:
-    sizes = [steps, *[rows if size is None else size for size in draw.sizes]]
-    if draw.probability is not None:
-        return torch.empty(sizes, dtype=draw.dtype, device=device).bernoulli_(draw.probability)
-    draws = torch.randn if "randn" in str(draw.target) else torch.rand
-    return draws(sizes, dtype=draw.dtype, device=device)
-
-
-def run_backward(
-    plan: Plan, options: Options, values: Values, d_outputs: Tensor, d_state: list[Tensor], d_states: list[Tensor]
-) -> tuple[list[Tensor | None], list[Tensor | None], list[Tensor | None], list[Tensor | None]]:
-    """The gradients of sequences, initial state, extras and trained parameters."""
-    ports, steps, rows = plan.step.ports, values.steps, values.rows
-    back = plan.back
-    used_later = not set(plan.after.inputs).isdisjoint(ports.d_state)
-    sums: dict[fx.Node, Tensor] = {}
-    kept: dict[fx.Node, list[Any]] = {node: [None] * steps for node in (*back.outputs, *ports.d_state)}
-    values.stepwise.update(kept)
-    values.stepwise[ports.d_output] = d_outputs
-    added = {one for one in (*plan.d_trained, *plan.d_extras) if one is not None and plan.zones.of[one] is Zone.BACK}
-    current, function = [one.contiguous() for one in d_state], None
-    for t in range(steps) if options.reverse else range(steps)[::-1]:
-        if d_states:
-            current = [one + all_steps[t] for one, all_steps in zip(current, d_states, strict=True)]
-        for node, value in zip(ports.d_state, current, strict=True):
-            kept[node][t] = value
-        if back:
-            given = [values.at(one, t) for one in back.inputs]
-            function = function or _function(back, rows, given, options)
-            for node, value in zip(back.outputs, function(given), strict=True):
-                kept[node][t] = value
-                if node in added:
-                    sums[node] = sums[node] + value if node in sums else value
-        current = [
-            torch.zeros_like(old) if one is None else values.at(one, t)
-            for one, old in zip(plan.d_old_state, current, strict=True)
-        ]
-        if not used_later:
-            for node in ports.d_state:
-                kept[node][t] = None
-    after = dict(zip(plan.after.outputs, values.run_over_all_steps(plan.after), strict=True))
-
-    def over_steps(node: fx.Node | None) -> Tensor | None:
-        if node is None:
-            return None
-        if node in after:
-            return values.separated(node, after[node])
-        value = values.stepwise[node]
-        return value if isinstance(value, Tensor) else torch.stack(list(value))
-
-    def total(node: fx.Node | None) -> Tensor | None:
-        if node is None:
-            return None
-        if node in sums:
-            return sums[node]
-        if node in after and not plan.has_rows(node):
-            return after[node]
-        every = over_steps(node)
-        return None if every is None else every.sum(0)
-
-    return (
-        [over_steps(one) for one in plan.d_sequences],
-        list(current),
-        [total(one) for one in plan.d_extras],
-        [total(one) for one in plan.d_trained],
-    )
+def run_forward(links: Sequence[Link], tensors: Sequence[Tensor], keep: bool) -> list[ForwardPass]:
+    passes: list[ForwardPass] = []
+    for link, given in zip(links, divided(tensors, [sum(link.counts) for link in links]), strict=True):
+        sequences, *others = divided(given, link.counts)
+        below = [passes[-1].outputs] if passes else []
+        passes.append(ForwardPass(link.plan, link.options, Inputs([*below, *sequences], *others), keep))
+    run_wavefront([one.run for one in passes], passes[0].buffers.steps, links[0].options.reverse, tensors[0].device)
+    return passes
 
 
 class Fused(torch.autograd.Function):
-    """One call of a layer. Tensors: sequences, state, extras, trained and fixed parameters, in this order."""
+    """Returns the last layer's outputs, the last states of all layers, and all states of a layer alone if asked for."""
 
     @staticmethod
-    def forward(
-        ctx: Any, plan: Plan, options: Options, counts: tuple[int, ...], *tensors: Tensor
-    ) -> tuple[Tensor, ...]:
-        call = divided(tensors, counts)
-        outputs, states, last, values = run_forward(plan, options, call, keep=True)
-        used = {*plan.back.inputs, *plan.after.inputs}
-        ctx.plan, ctx.options, ctx.counts = plan, options, counts
-        ctx.shape = (values.steps, values.rows)
-        saved: list[Any] = list(tensors)
+    def forward(ctx: Any, links: Sequence[Link], *tensors: Tensor) -> tuple[Tensor, ...]:
+        passes = run_forward(links, tensors, keep=True)
+        ctx.links = links
+        ctx.shape = (passes[0].buffers.steps, passes[0].buffers.rows)
+        saved: list[Tensor] = list(tensors)
         ctx.places = []
-        for node, value in [*values.constant.items(), *values.stepwise.items()]:
-            if node in used:
-                several = [] if isinstance(value, Tensor) else list(value)
-                ctx.places.append((node, node in values.constant, len(several) or None))
-                saved += several or [value]
+        for link, one in zip(links, passes, strict=True):
+            kept = [node for node in link.plan.saved if node in one.buffers.constant or node in one.buffers.series]
+            ctx.places.append([(node, node in one.buffers.constant) for node in kept])
+            saved += [
+                one.buffers.constant[node] if node in one.buffers.constant else one.buffers.whole(node) for node in kept
+            ]
         ctx.save_for_backward(*saved)
-        found = [torch.stack(outputs), *[one.clone() for one in last]]
-        if options.states:
-            found += [torch.stack(one) for one in zip(*states, strict=True)]
-        return tuple(found)
+        return tuple(results(passes, links[0].options.states, keep=True))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        saved = list(ctx.saved_tensors)
-        inputs, rest = saved[: sum(ctx.counts)], saved[sum(ctx.counts) :]
+        links: Sequence[Link] = ctx.links
+        total = sum(sum(link.counts) for link in links)
+        inputs, rest = list(ctx.saved_tensors[:total]), iter(ctx.saved_tensors[total:])
         if torch.is_grad_enabled():  # somebody wants the derivative of this derivative
-            return (None, None, None, *derivative_by_loop(ctx.plan, ctx.options, ctx.counts, inputs, gradients))
-        values = Values(ctx.plan, *ctx.shape)
-        for node, is_constant, several in ctx.places:
-            taken, rest = rest[: several or 1], rest[several or 1 :]
-            if is_constant:
-                values.constant[node] = taken[0]
-            else:
-                values.stepwise[node] = taken if several else taken[0]
-        states = ctx.counts[1]
-        d_outputs, d_last, d_all = gradients[0], list(gradients[1 : 1 + states]), list(gradients[1 + states :])
-        with private.no_autocast(d_outputs.device.type):
-            found = run_backward(ctx.plan, ctx.options, values, d_outputs.contiguous(), d_last, d_all)
-        fixed = [None] * ctx.counts[4]
-        return (None, None, None, *[gradient for group in found for gradient in group], *fixed)
-
-
-def divided(tensors: Sequence[Tensor], counts: Sequence[int]) -> list[list[Tensor]]:
-    found, left = [], list(tensors)
-    for count in counts:
-        found.append(left[:count])
-        left = left[count:]
-    return found
-
-
-def derivative_by_loop(
-    plan: Plan, options: Options, counts: tuple[int, ...], inputs: Sequence[Tensor], gradients: Sequence[Tensor]
-) -> list[Tensor | None]:
-    """The gradients of all inputs as functions that can be differentiated again."""
-    if plan.step.draws:
-        raise RuntimeError("a cell that draws random numbers cannot be differentiated twice: they would be drawn again")
-    sequences, state, extras, trained, fixed = divided(inputs, counts)
-    steps = sequences[0].shape[0]
-    current: list[Tensor] = state
-    outputs: list[Any] = [None] * steps
-    states: list[Any] = [None] * steps
-    with torch.enable_grad():
-        for t in range(steps)[::-1] if options.reverse else range(steps):
-            outputs[t], current = plan.joint.step(trained, fixed, [one[t] for one in sequences], current, extras)
-            states[t] = current
-        results = [torch.stack(outputs), *current]
-        if options.states:
-            results += [torch.stack(one) for one in zip(*states, strict=True)]
-    wanted = [one for one in inputs if one.requires_grad]
-    found = torch.autograd.grad(results, wanted, gradients, create_graph=True, allow_unused=True)
-    by_input = dict(zip(map(id, wanted), found, strict=True))
-    return [by_input.get(id(one)) for one in inputs]
+            return (None, *derivative_by_loop(links, inputs, gradients))
+        d_last = divided(gradients[1:], [link.counts[1] for link in links])
+        d_states = gradients[1 + sum(link.counts[1] for link in links) :]
+        every = []
+        for link, places in zip(links, ctx.places, strict=True):
+            buffers = Buffers(link.plan, *ctx.shape, inputs[0].device)
+            for node, is_constant in places:
+                if is_constant:
+                    buffers.constant[node] = next(rest)
+                else:
+                    buffers.put(node, next(rest))
+            every.append(buffers)
+        with private.no_autocast(inputs[0].device.type):
+            passes: list[BackwardPass] = []  # from the last layer to the first
+            for link, buffers, d_end in zip(links[::-1], every[::-1], d_last[::-1], strict=True):
+                d_outputs = passes[-1].reserve_input_gradient() if passes else gradients[0].contiguous()
+                passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states))
+            steps, from_the_end = ctx.shape[0], not links[0].options.reverse
+            run_wavefront([one.run for one in passes], steps, from_the_end, inputs[0].device)
+            found: list[Any] = []
+            for link, one in zip(links, passes[::-1], strict=True):
+                of_layer = one.gradients()
+                sequences = of_layer.sequences[len(of_layer.sequences) - link.counts[0] :]
+                fixed = [None] * link.counts[4]
+                found += [*sequences, *of_layer.state, *of_layer.extras, *of_layer.trained, *fixed]
+        return (None, *found)

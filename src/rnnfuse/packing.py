@@ -37,6 +37,7 @@ def _pack_shared_sides(step: Step, zones: Zones) -> list[str]:
     said = []
     for products in groups.values():
         if len(products) > 1 and not _depend_on_each_other(products):
+            products = _in_known_order(step, products, 1)
             left = operands(products[0])[0]
             rights = [operands(product)[1] for product in products]
             writer = _Writer(step, products[-1])
@@ -59,6 +60,7 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
         products = [one for one in terms if _is_product_with_parameters(one, zones)]
         if len(products) < 2 or len({zones.of[one] for one in products}) > 1 or len(products) != len(set(products)):
             continue
+        products = _in_known_order(step, products, 0)
         writer = _Writer(step, node)
         total = writer.product(
             writer.side_by_side([operands(one)[0] for one in products], 1),
@@ -70,6 +72,20 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
         node.replace_all_uses_with(total)
         said.append(f"a sum of {len(products)} products became one")
     return said
+
+
+def _in_known_order(step: Step, products: list[fx.Node], side: int) -> list[fx.Node]:
+    """Products in the order in which their left or right sides are side by side already, if they are.
+
+    So the gradients of a step's gates are put together once, for the product in the loop and for those after it.
+    """
+    sides = [operands(one)[side] for one in products]
+    for node in step.graph.nodes:
+        if node.target is aten.cat.default and operands(node)[1] == 1:
+            known = list(operands(node)[0])
+            if len(known) == len(sides) == len(set(sides)) and set(known) == set(sides):
+                return [products[sides.index(one)] for one in known]
+    return products
 
 
 def _is_sum(node: fx.Node) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import torch
 from torch import fx, nn
 
 from .calling import Call, Names
+from .forms import Form
 from .packing import pack_products
 from .parts import Part
 from .rows import Kind
@@ -26,21 +29,64 @@ class Plan:
             [one if self.zones.depends_on_gradient(one) else None for one in some]
             for some in (ports.d_trained, ports.d_sequences, ports.d_extras, ports.d_old_state)
         )
-        results = [one for one in (*self.d_trained, *self.d_sequences, *self.d_extras) if one is not None]
+        totals = [one for one in (*self.d_trained, *self.d_extras) if one is not None]
+        for_inputs = [one for one in self.d_sequences if one is not None]
         old = [one for one in self.d_old_state if one is not None]
 
-        self.after = Part(self.zones, Zone.AFTER, _only(results, of, Zone.AFTER))
-        self.back = Part(self.zones, Zone.BACK, _only([*old, *results, *self.after.inputs], of, Zone.BACK))
+        # What a layer below waits for is a part of its own.
+        self.after_for_inputs = Part(self.zones, Zone.AFTER, _only(for_inputs, of, Zone.AFTER))
+        self.after = Part(self.zones, Zone.AFTER, _only(totals, of, Zone.AFTER))
+        late = [*self.after_for_inputs.inputs, *self.after.inputs]
+        self.back = Part(self.zones, Zone.BACK, _only([*old, *totals, *for_inputs, *late], of, Zone.BACK), old)
+        self._kept_backwards = frozenset([*late, *for_inputs, *_only(totals, of, Zone.GIVEN)])
+        self._added = _only(totals, of, Zone.BACK)
         forward = [ports.output, *ports.new_state]
-        saved = [*self.back.inputs, *self.after.inputs]
-        self.loop = Part(self.zones, Zone.LOOP, _only([*forward, *saved], of, Zone.LOOP))
-        self.loop_alone = Part(self.zones, Zone.LOOP, _only(forward, of, Zone.LOOP))
+        saved = [*self.back.inputs, *late]
+        self.saved = frozenset(saved)
+        self.loop = Part(self.zones, Zone.LOOP, _only([*forward, *saved], of, Zone.LOOP), ports.new_state)
+        self.loop_alone = Part(self.zones, Zone.LOOP, _only(forward, of, Zone.LOOP), ports.new_state)
         needed = [*forward, *self.loop.inputs]
         self.ahead = Part(self.zones, Zone.AHEAD, _only([*needed, *saved], of, Zone.AHEAD))
         self.ahead_alone = Part(self.zones, Zone.AHEAD, _only([*forward, *self.loop_alone.inputs], of, Zone.AHEAD))
         needed += self.ahead.inputs
         filled = _only(forward, of, Zone.ANYWHERE)
         self.once = Part(self.zones, Zone.ONCE, [*_only([*needed, *saved], of, Zone.ONCE), *filled])
+
+        self._loops: dict[tuple[bool, ...], Form] = {}
+        self.graphs: dict[tuple[Any, ...], Any] = {}  # loops of this plan that were captured, by `captured.py`
+        self.graph_pools: dict[int, Any] = {}  # their memory, for each stream
+
+    def forward_loop(self, keep: bool, states: bool, reverse: bool) -> Form:
+        """`keep`: for the derivative. `states`: all states are wanted."""
+        key, ports = (keep, states, reverse), self.step.ports
+        if key in self._loops:
+            return self._loops[key]
+        kept = {ports.output, *(self.saved if keep else ()), *(ports.state if states else ())}
+        carried: list[tuple[fx.Node, fx.Node | None]] = list(zip(ports.state, ports.new_state, strict=True))
+        part = self.loop if keep else self.loop_alone
+        return self._loops.setdefault(key, Form(part, carried, [], frozenset(kept), reverse))
+
+    def backward_loop(self, reverse: bool) -> Form:
+        carried = list(zip(self.step.ports.d_state, self.d_old_state, strict=True))
+        form = Form(self.back, carried, self._added, self._kept_backwards, not reverse)
+        return self._loops.setdefault((reverse,), form)
+
+    def shape(self, node: fx.Node, rows: int) -> tuple[int, ...]:
+        """Of a node's value, with this many sequences."""
+        traced = self.step.shapes[self.step.ports.sequences[0]][0]
+        of_rows = self.step.row_dimensions[node]
+        sizes = enumerate(self.step.shapes[node])
+        return tuple(size // traced * rows if k in of_rows else size for k, size in sizes)
+
+    def dtype(self, node: fx.Node) -> torch.dtype:
+        found: torch.dtype = node.meta["val"].dtype
+        return found
+
+    @property
+    def hands_on_its_outputs(self) -> bool:
+        """Whether the loop makes the outputs, so that a layer above can begin before it is through."""
+        output = self.step.ports.output
+        return self.zones.of[output] is Zone.LOOP or output in self.step.ports.state
 
     def row_dimension(self, node: fx.Node) -> int:
         return self.step.row_dimensions[node][0]

@@ -70,15 +70,21 @@ def _name_the_view(node: fx.Node) -> None:
             node.target = getattr(getattr(aten, name.removesuffix("_copy")), overload)
 
 
-def compiled(module: torch.nn.Module, examples: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
-    """A module of operators as one callable without guards, by Inductor and without Dynamo. Called with a list."""
+def compiled(function: Callable[..., Any], examples: Sequence[Tensor]) -> Callable[[list[Tensor]], Any]:
+    """A function of tensors as one callable without guards, by Inductor and without Dynamo. Called with a list."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(example, static_shapes=True) for example in examples]
     context = torch._guards.TracingContext(mode)
     with torch.no_grad(), mode:
-        lowered = make_fx(module, decomposition_table=select_decomp_table(), tracing_mode="real")(*fakes)
+        lowered = make_fx(function, decomposition_table=select_decomp_table(), tracing_mode="real")(*fakes)
     with torch.no_grad(), torch._guards.tracing(context):
         return compile_fx_inner(lowered, fakes)
+
+
+def copy_all(into: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copies between pairs of tensors, by as few kernels as possible."""
+    if into:
+        torch._foreach_copy_(list(into), list(values))
 
 
 def is_transformed() -> bool:

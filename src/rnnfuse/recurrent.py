@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from . import private
 from .calling import Call, flatten_call, initial_state, names_of, tensors_of
-from .fused import Fused, Options, run_forward
+from .fused import run_fused
+from .links import Link
 from .loop import run_loop
+from .passes import Options
 from .plan import Plan
 from .tracing import Untraceable
 
@@ -53,8 +55,11 @@ class Recurrent(nn.Module):
         batch_first: bool = False,
         compile: bool = True,
         check: bool = False,
+        recompute: bool = False,
     ) -> None:
-        """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop."""
+        """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop.
+        `recompute`: keep the states of a few steps only and compute the rest again for gradients, which takes less
+        memory and more time."""
         super().__init__()
         if not isinstance(cell, nn.Module):
             raise TypeError(f"a cell must be a torch.nn.Module, not {type(cell).__name__}")
@@ -63,14 +68,16 @@ class Recurrent(nn.Module):
         self.batch_first = batch_first
         self._compiles = compile  # not `compile`: that is a method of every module
         self.check = check
+        self.recompute = recompute
         self._forget_plans()
 
     def _forget_plans(self) -> None:
         self._plans: dict[tuple[Any, ...], Plan | str] = {}  # a plan, or why there is none
+        self._beginnings: dict[tuple[Any, ...], bool] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Plans are made again where they are needed: they do not travel."""
-        return {**self.__dict__, "_plans": {}}
+        return {**self.__dict__, "_plans": {}, "_beginnings": {}}
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
@@ -90,7 +97,10 @@ class Recurrent(nn.Module):
         call = self._flat_call(xs, state, lengths, extras)
         plan = self._plan(call)
         if isinstance(plan, Plan):
-            outputs, last, all_states = self._fused(plan, call, states)
+            link, tensors = self._link(plan, call, states)
+            found = run_fused([link], tensors)
+            count = len(call.state)
+            outputs, last, all_states = found[0], found[1 : 1 + count], found[1 + count :]
             if self.check:
                 self.check = False
                 self._compare_with_loop(call, outputs, last)
@@ -118,6 +128,38 @@ class Recurrent(nn.Module):
         """How often a part of a step was compiled: twice for a batch size that is trained with."""
         plans = [plan for plan in self._plans.values() if isinstance(plan, Plan)]
         return sum(part.compilations for plan in plans for part in (plan.loop, plan.loop_alone, plan.back))
+
+    def link_of_chain(
+        self, xs: Tensor, state: Any, lengths: Tensor | None, extras: dict[str, Any], is_first: bool
+    ) -> tuple[Link, list[Tensor], Any, Tensor] | None:
+        """This layer as one of several that run at once: also the structure of its state, and what its outputs will be
+        like. None if it cannot: it runs as a loop, or it begins with something that depends on its input.
+
+        Above the first layer, `xs` has the shape and type of the input, and no values.
+        """
+        if self.check or self.reverse or self.recompute:
+            return None
+        if not is_first and state is None and not self._begins_alone(xs[0]):
+            return None
+        call = self._flat_call(xs, state, lengths, extras)
+        plan = self._plan(call)
+        if not isinstance(plan, Plan) or not plan.hands_on_its_outputs:
+            return None
+        link, tensors = self._link(plan, call, False, is_first)
+        output = plan.step.ports.output
+        shape = (xs.shape[0], *plan.shape(output, xs.shape[1]))
+        like = torch.zeros((), dtype=plan.dtype(output), device=xs.device).expand(shape)
+        return link, tensors, call.state_structure, like
+
+    def _begins_alone(self, x: Tensor) -> bool:
+        """Whether the initial state depends on nothing but the shape and type of the input."""
+        key = (tuple(x.shape), x.dtype, x.device)
+        if key not in self._beginnings:
+            others = torch.linspace(-1, 1, x.numel(), device=x.device).to(x.dtype).view(x.shape)
+            with torch.no_grad(), torch.random.fork_rng([x.device] if x.is_cuda else []):
+                found = [private.flatten(initial_state(self.cell, one))[0] for one in (x.contiguous(), others)]
+            self._beginnings[key] = all(torch.equal(*pair) for pair in zip(*found, strict=True))
+        return self._beginnings[key]
 
     # --- one call ---
 
@@ -185,25 +227,19 @@ class Recurrent(nn.Module):
             torch.get_default_dtype(),
         )  # fmt: skip
 
-    def _fused(self, plan: Plan, call: Call, states: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    def _link(self, plan: Plan, call: Call, states: bool, is_first: bool = True) -> tuple[Link, list[Tensor]]:
+        """This layer as one of a chain, and its tensors. Above the first, the layer below gives the input."""
         names = names_of(self.cell)
         groups = [
-            [one.contiguous() for one in call.sequences],
+            [one.contiguous() for one in call.sequences[0 if is_first else 1 :]],
             call.state,
             call.extras,
             tensors_of(self.cell, names.trained),
             tensors_of(self.cell, names.fixed),
         ]
-        options = Options(self.reverse, self._compiles, states)
-        tensors = [one for group in groups for one in group]
-        with private.no_autocast(call.xs.device.type):
-            if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-                counts = tuple(map(len, groups))
-                found: Any = Fused.apply(plan, options, counts, *tensors)  # type: ignore[no-untyped-call]
-                count = len(call.state)
-                return found[0], list(found[1 : 1 + count]), list(found[1 + count :])
-            outputs, every, last, _ = run_forward(plan, options, groups, keep=False)
-            return torch.stack(outputs), last, [torch.stack(one) for one in zip(*every, strict=True)] if states else []
+        sequences, state, extras, trained, fixed = map(len, groups)
+        options = Options(self.reverse, self._compiles, states, self.recompute)
+        return Link(plan, options, (sequences, state, extras, trained, fixed)), [one for some in groups for one in some]
 
     def _compare_with_loop(self, call: Call, outputs: Tensor, last: list[Tensor]) -> None:
         with torch.no_grad():

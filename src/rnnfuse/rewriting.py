@@ -56,6 +56,7 @@ LIKE: dict[Any, int | None] = {
     torch.ops.aten.new_zeros.default: 0,
     torch.ops.aten.new_ones.default: 1,
     torch.ops.aten.new_full.default: None,
+    torch.ops.aten.fill.Scalar: None,
 }
 
 

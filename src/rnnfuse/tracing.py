@@ -110,6 +110,13 @@ def _trace(cell: nn.Module, names: Names, call: Call, count: int) -> fx.GraphMod
     for one in (example, *new_state):
         if not one.is_floating_point():
             raise Untraceable(f"outputs and states must be floating-point, and one is {one.dtype}")
+    for old, new in zip(arguments[3], new_state, strict=True):
+        if old.dtype != new.dtype or old.shape != new.shape:
+            raise Untraceable(
+                f"a state enters the step as {old.dtype} and leaves it as {new.dtype}: begin with a state of that type"
+                if old.dtype != new.dtype
+                else "a state has another size after the step"
+            )
     return private.trace(joint, [*arguments, *cotangents])
 
 

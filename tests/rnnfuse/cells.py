@@ -61,6 +61,21 @@ class LayerNormLstm(nn.Module):
         return torch.sigmoid(o) * torch.tanh(self.nc(c)), c
 
 
+class Dropping(nn.Module):
+    """Dropout on the input and on the state, another mask at each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Linear(7, 4)
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], 4)
+
+    def forward(self, x, h):
+        x, h = F.dropout(x, 0.5, self.training), F.dropout(h, 0.3, self.training)
+        return torch.tanh(self.step(torch.cat([x, h], 1)))
+
+
 class GruBefore(nn.Module):
     """Two products that depend on each other in a step; the state is a tensor."""
 

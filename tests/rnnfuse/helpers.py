@@ -5,6 +5,7 @@ import torch
 from rnnfuse import Recurrent
 from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
+from rnnfuse.plan import Plan
 from rnnfuse.private import flatten
 
 torch.set_num_threads(1)
@@ -27,7 +28,7 @@ def both(cell, xs, state=None, lengths=None, extras=None, **options):
 
 
 def gradients(outputs, last, wanted):
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)  # of the CPU: the same numbers for every device
     loss = 0
     for one in (outputs, *last):
         if one.requires_grad:
@@ -45,3 +46,22 @@ def assert_same(pairs, tolerance=1e-10):
         scale = max(1.0, float(expected.detach().abs().max())) if expected.numel() else 1.0
         worst = float((found - expected).detach().abs().max()) if expected.numel() else 0.0
         assert worst <= tolerance * scale, f"value {k} is off by {worst / scale:.1e}"
+
+
+def doubles(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def plan_of(layer):
+    (plan,) = layer._plans.values()
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+def plain_loop(cell, xs):
+    """All states of a cell whose state is a tensor."""
+    h, ys = cell.initial_state(xs[0]), []
+    for x in xs:
+        h = cell(x, h)
+        ys.append(h)
+    return torch.stack(ys)

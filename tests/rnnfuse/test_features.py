@@ -6,37 +6,17 @@ import pickle
 
 import pytest
 import torch
-from cells import FineLstm, GruBefore, LayerNormLstm, SLstm
-from helpers import assert_same, both
+from cells import Dropping, FineLstm, GruBefore, LayerNormLstm, SLstm
+from helpers import assert_same, both, doubles, plain_loop, plan_of
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import rnnfuse
-from rnnfuse.plan import Plan
 
 
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)
-
-
-def doubles(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def plan_of(layer):
-    (plan,) = layer._plans.values()
-    assert isinstance(plan, Plan), plan
-    return plan
-
-
-def plain_loop(cell, xs):
-    """All states of a cell whose state is a tensor."""
-    h, ys = cell.initial_state(xs[0]), []
-    for x in xs:
-        h = cell(x, h)
-        ys.append(h)
-    return torch.stack(ys)
 
 
 # --- what comes out ---
@@ -134,21 +114,6 @@ def test_frozen_parameters_get_no_gradient():
     cell.ui.requires_grad_(False)
     _, pairs = both(cell, doubles(6, 5, 3), compile=False)
     assert_same(pairs)
-
-
-class Dropping(nn.Module):
-    """Dropout on the input and on the state, another mask at each step."""
-
-    def __init__(self):
-        super().__init__()
-        self.step = nn.Linear(7, 4)
-
-    def initial_state(self, x):
-        return x.new_zeros(x.shape[0], 4)
-
-    def forward(self, x, h):
-        x, h = nn.functional.dropout(x, 0.5, self.training), nn.functional.dropout(h, 0.3, self.training)
-        return torch.tanh(self.step(torch.cat([x, h], 1)))
 
 
 def test_dropout_has_its_own_mask_each_step_and_is_repeatable():

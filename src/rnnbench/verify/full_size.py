@@ -20,13 +20,14 @@ from rnnbench.domain.workload import parameter_shapes
 from rnnbench.launch.arrays import read_arrays
 from rnnbench.reference.inputs import Batch, Floats, few_sequences, make_parameters
 from rnnbench.reference.network import loss_and_gradients
-from rnnbench.reference.training import BETA1, BETA2, LEARNING_RATE, is_recurrent_bias
+from rnnbench.reference.training import BETA1, BETA2, EPSILON, LEARNING_RATE, is_recurrent_bias
 from rnnbench.verify.compare import TOLERANCES, UPDATE_TOLERANCES, Arrays, move_error, relative_error, within_lengths
 from rnnbench.verify.expected import Expected, chosen_sequences, expect, variant
 
 #: How much of an unseen batch's effect on an update may point elsewhere than its gradient: 0 nowhere, 1 at random,
 #: 2 the opposite way.
 DIRECTION_TOLERANCES: dict[Precision, float] = {"fp32": 0.1, "tf32": 0.1, "bf16": 0.5}
+ROUNDING = 0.01  # of a gradient's share in an update: updates are differences of parameters in fp32
 #: No element moves further in one update, relative to the learning rate: Adam's own bound.
 LONGEST_UPDATE = (1 - BETA1) / math.sqrt(1 - BETA2)
 SHORTEST_UPDATE = 1e-3
@@ -132,8 +133,10 @@ class FullSizeCheck:
                 continue
             first, second = between[name] - before[name], after[name] - between[name]
             count = int(found["batches"]) if "batches" in found else 0
-            directions[f"direction of an unseen update of {name}"] = direction_error(first, second, gradient, count)
-            most = LONGEST_UPDATE * (self._expected.biases if is_recurrent_bias(name) else 1)
+            times = self._expected.biases if is_recurrent_bias(name) else 1
+            error = direction_error(first, second, gradient, count, LEARNING_RATE * times)
+            directions[f"direction of an unseen update of {name}"] = error
+            most = LONGEST_UPDATE * times
             for which, update in (("first", first), ("second", second)):
                 lengths[f"length of the {which} unseen update of {name}"] = length_error(update, gradient, most)
         yield _worst(directions, DIRECTION_TOLERANCES[self._precision])
@@ -150,18 +153,42 @@ class FullSizeCheck:
         return parameters
 
 
-def direction_error(first: Floats, second: Floats, gradient: Floats, count: int) -> float:
-    """How far the change from one update to the next is from pointing against the gradient: 0 exactly, 2 opposite.
+def direction_error(first: Floats, second: Floats, gradient: Floats, count: int, rate: float) -> float:
+    """How much of the change from one update to the next cannot come from this gradient: 0 nothing, 1 as much as by
+    chance, 2 all.
 
-    Adam's mean is 0.9 of the last one and 0.1 of the new gradient. What is left of an update when 0.9 of the last is
-    taken away is the new gradient, divided by a root that is positive in every element and hardly changes. `count`:
-    the updates before both, for the corrections of both averages.
+    Adam's mean is 0.9 of the last one and 0.1 of the new gradient, so two updates u and u' that follow each other
+    satisfy, in every element,
+
+        A u' √(0.999 v + 0.001 g²) = B u √v - 0.1 rate g,
+
+    where A, B and the factors of the roots are known from `count`, the updates before both. The average of the squares
+    v is not known. An element is in order if there is any v ≥ 0 for which this holds.
     """
-    corrections = (1 - BETA1 ** (count + 1)) / (1 - BETA1 ** (count + 2))
-    corrections *= math.sqrt((1 - BETA2 ** (count + 2)) / (1 - BETA2 ** (count + 1)))
-    left = second - BETA1 * corrections * first
-    agreement = float(np.sum(-left * gradient)) / max(float(np.sum(np.abs(left * gradient))), 1e-300)
-    return max(0.0, 1 - agreement)  # rounding can make it negative
+    bias_1, bias_2 = ([1 - beta ** (count + k) for k in (1, 2)] for beta in (BETA1, BETA2))
+    a, b = bias_1[1] * second, BETA1 * bias_1[0] * first
+    # The roots: of 0.999 v + 0.001 g² as `large`·√(v + own), and of v as `small`·√v.
+    large, small = math.sqrt(BETA2 / bias_2[1]), math.sqrt(1 / bias_2[0])
+    own = (1 - BETA2) / BETA2 * gradient**2
+    constant = (1 - BETA1) * rate * gradient + EPSILON * (a - b)
+
+    def difference(root_v: Floats) -> Floats:
+        """Of both sides, for a value of √v."""
+        found: Floats = a * large * np.sqrt(root_v**2 + own) - b * small * root_v + constant
+        return found
+
+    slope = a * large - b * small  # of the difference, for large v
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = b * small / (a * large)  # where it is below 1, the difference turns at √(own)·ratio/√(1 - ratio²)
+        turning = np.where((ratio > 0) & (ratio < 1), np.sqrt(own) * ratio / np.sqrt(1 - ratio**2), 0.0)
+    # Of what this batch moves for the first time, v is 0: then both sides are equal but for rounding.
+    slack = ROUNDING * np.abs(constant)
+    near = np.stack([difference(root_v) for root_v in (np.zeros_like(gradient), turning)])
+    lowest, highest = (near - slack).min(axis=0), (near + slack).max(axis=0)
+    is_possible = (np.minimum(lowest, slope) <= 0) & (np.maximum(highest, slope) >= 0)
+    weights = np.abs(slope * gradient)
+    total = float(np.sum(weights))
+    return 2 * float(np.sum(weights[~is_possible])) / total if total else 0.0
 
 
 def length_error(update: Floats, gradient: Floats, most: float) -> float | None:

@@ -1,11 +1,11 @@
 """PyTorch: a stack for each granularity, and an execution wrapped around any of them."""
 
-from .executions import EXECUTIONS, CudaGraphProgram, builds, direction_for
+from .executions import EXECUTIONS, CudaGraphProgram, builds, stack_for
 from .inspection import graphs, profiler
 from .network import Network, assign
 from .program import TorchProgram
 from .settings import apply_settings, describe_device, rates
-from .stacks import LoopStack, VendorStack
+from .stacks import VendorStack
 from .story import build_step, story
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
@@ -23,7 +23,7 @@ def build(job, parameters):
     if job["granularity"] == "stack":
         stack = VendorStack(workload)
     else:
-        stack = LoopStack(workload, job["granularity"], direction_for(execution))
+        stack = stack_for(workload, job["granularity"], execution)
     network = Network(workload, stack)
     assign(network, workload, parameters)
     if execution == "cudagraph":

@@ -11,7 +11,7 @@ import torch
 from .compat import allow_recompiling
 from .network import ReadGradient, canonical
 from .program import TorchProgram
-from .stacks import Direction, FusedDirection, ScanDirection
+from .stacks import FusedStack, LoopStack, ScanDirection
 
 
 def eager(network, example):
@@ -58,12 +58,14 @@ EXECUTIONS = {
     "rnnfuse": eager,  # each layer compiles itself
 }
 
-#: The class that runs one layer in one direction; a Python loop for executions that are not named here.
-DIRECTIONS = {"compile-scan": ScanDirection, "rnnfuse": FusedDirection}
 
-
-def direction_for(execution):
-    return DIRECTIONS.get(execution, Direction)
+def stack_for(workload, granularity, execution):
+    """Layers of a cell: by a loop over time in Python, unless the execution has one of its own."""
+    if execution == "rnnfuse":
+        return FusedStack(workload, granularity)
+    if execution == "compile-scan":
+        return LoopStack(workload, granularity, ScanDirection)
+    return LoopStack(workload, granularity)
 
 
 # --- CUDA graphs --------------------------------------------------------------------------------------
@@ -161,8 +163,7 @@ def builds(program):
         return int(program._graph is not None)
     if isinstance(program._wrapped, torch.jit.ScriptModule):
         return None
-    fused = [one.layer for one in program._network.modules() if isinstance(one, FusedDirection)]
-    return compiled_graph_count() + sum(layer.compilations for layer in fused)
+    return compiled_graph_count() + getattr(program._network.stack, "compilations", 0)
 
 
 def compiled_graph_count():

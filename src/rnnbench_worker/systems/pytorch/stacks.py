@@ -154,24 +154,33 @@ class ScanDirection(nn.Module):
         return outputs
 
 
-class FusedDirection(nn.Module):
-    """A `Direction` by rnnfuse: the cell's step is taken apart, and only what must be is left in the loop."""
+class FusedStack(nn.Module):
+    """Layers of any cell by rnnfuse: a step is taken apart, and only what must be is left in the loop."""
 
-    def __init__(self, cell, hidden, reverse):
-        super(FusedDirection, self).__init__()
-        from rnnfuse import Recurrent  # needs a newer PyTorch than the other rows
+    def __init__(self, workload, granularity):
+        super(FusedStack, self).__init__()
+        from rnnfuse import Stack  # needs a newer PyTorch than the other rows
 
-        self.layer = Recurrent(cell, reverse=reverse)
+        hidden, directions = workload["hidden"], len(workload["directions"])
         self.hidden = hidden
+        widths = [workload["input_width"]] + [hidden * directions] * (workload["layers"] - 1)
+        cells = [[CELLS[granularity](width, hidden) for _ in range(directions)] for width in widths]
+        self.layers = Stack(cells if directions == 2 else [cell for (cell,) in cells], bidirectional=directions == 2)
+
+    def forward(self, xs, lengths):
+        zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
+        state = [(zeros, zeros)] * sum(len(layer) for layer in self.layers.layers)
+        return self.layers(xs, state, lengths)[0]
+
+    def assign(self, layer, direction, w, u, b):
+        self.layers.layers[layer][direction].cell.assign(w, u, b)
+
+    def canonical(self, layer, direction, read):
+        return self.layers.layers[layer][direction].cell.canonical(read)
 
     @property
-    def cell(self):
-        return self.layer.cell
-
-    def forward(self, xs, mask):
-        zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
-        lengths = None if mask is None else mask.sum(0).squeeze(1)
-        return self.layer(xs, (zeros, zeros.clone()), lengths)[0]
+    def compilations(self):
+        return sum(direction.compilations for layer in self.layers.layers for direction in layer)
 
 
 # --- cells --------------------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Ranges of a loop as CUDA graphs, captured here: a plain training loop need not capture anything itself.
+
+A graph always works on the same memory. So there is one for each length that is a power of two, with memory of its own
+for that many steps; what a range needs is copied in, and what it made is copied out. That costs little, since a step
+takes ten microseconds and its values are a few hundred kilobytes. No graph depends on the number of steps.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from . import private
+from .buffers import Buffers
+from .forms import Form
+from .loops import Loop
+
+LONGEST = 64
+SHORTEST = 4  # fewer steps are run one by one
+
+
+def run_range(loop: Loop, start: int, stop: int) -> None:
+    """The steps of a loop from `start` to before `stop`, by graphs where there is a GPU."""
+    device = loop.buffers.device
+    if device.type != "cuda" or not loop.compile or torch.cuda.is_current_stream_capturing():
+        loop.run(start, stop)
+        return
+    ranges = []
+    while start < stop:
+        length = stop - start
+        length = min(LONGEST, 1 << (length.bit_length() - 1)) if length >= SHORTEST else length
+        ranges.append((start, start + length))
+        start += length
+    for first, end in reversed(ranges) if loop.form.from_the_end else ranges:
+        graph = _graph_for(loop, end - first) if end - first >= SHORTEST else None
+        if graph is None:
+            loop.run(first, end)
+        else:
+            graph.run(loop, first)
+
+
+class CapturedRange:
+    def __init__(self, loop: Loop, length: int, pool: tuple[int, int]) -> None:
+        """Like this loop, for so many steps."""
+        self._lock = threading.Lock()
+        self._given_by = -1
+        form: Form = loop.form
+        real = loop.buffers
+        self._buffers = own = Buffers(real.plan, length, real.rows, real.device)
+        entering = {enters for enters, _ in form.carried}
+        leaving = [leaves for _, leaves in form.carried if leaves is not None and leaves not in form.part.outputs]
+        self._stepwise = []
+        for node in dict.fromkeys([*form.part.inputs, *leaving]):
+            if node in real.constant:
+                own.constant[node] = torch.empty_like(real.constant[node])
+            elif node not in entering:
+                own.reserve(node)
+                self._stepwise.append(node)
+        self._loop = Loop(form, own, compile=True)
+        # What must be known for every step, and does not lie within something else.
+        elsewhere = {*self._loop.carries, *form.part.within}
+        self._made = [node for node in form.part.outputs if node in form.stored and node not in elsewhere]
+        self._loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
+        self._loop.run(0, length)  # compiles what is not compiled yet
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
+            for total in self._loop.sums.values():
+                total.zero_()
+            self._loop.run(0, length)
+
+    def run(self, loop: Loop, start: int) -> None:
+        """These steps of a loop."""
+        own, real, length = self._buffers, loop.buffers, self._buffers.steps
+        with self._lock:
+            into, given = [], []
+            if self._given_by != real.number:
+                into += own.constant.values()
+                given += [real.constant[node] for node in own.constant]
+                self._given_by = real.number
+            into += [own.whole(node) for node in self._stepwise]
+            given += [real.series[node].between(start, start + length) for node in self._stepwise]
+            into += self._loop.given_in_addition
+            given += [one[start : start + length] for one in loop.given_in_addition]
+            into += self._loop.entering(0, length)
+            given += loop.entering(start, start + length)
+            private.copy_all(into, given)
+            self._graph.replay()
+            made = [own.whole(node) for node in self._made]
+            into = [real.series[node].between(start, start + length) for node in self._made]
+            over, carried = loop.carried_over(start, start + length), self._loop.carried_over(0, length)
+            private.copy_all([*into, *over], [*made, *carried])
+            for node, total in loop.sums.items():
+                total.add_(self._loop.sums[node])
+
+
+def _graph_for(loop: Loop, length: int) -> CapturedRange:
+    """Each stream has its own: two could run at the same time."""
+    plan, stream = loop.buffers.plan, torch.cuda.current_stream(loop.buffers.device).cuda_stream
+    if stream not in plan.graph_pools:
+        plan.graph_pools[stream] = torch.cuda.graph_pool_handle()
+    key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition))
+    if key not in plan.graphs:
+        plan.graphs[key] = CapturedRange(loop, length, plan.graph_pools[stream])
+    found: CapturedRange = plan.graphs[key]
+    return found

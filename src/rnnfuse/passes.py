@@ -1,0 +1,162 @@
+"""One layer's pass over a sequence by its plan, forwards or backwards, a range of steps at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, fx
+
+from .buffers import Buffers
+from .captured import run_range
+from .loops import Loop
+from .plan import Plan
+from .rewriting import Draw
+
+
+class Options(NamedTuple):
+    reverse: bool
+    compile: bool
+    states: bool  # whether all states are returned
+    recompute: bool  # whether the derivative computes the values of a step again instead of keeping them
+
+
+class Inputs(NamedTuple):
+    """The tensors of a call."""
+
+    sequences: Sequence[Tensor]
+    state: Sequence[Tensor]
+    extras: Sequence[Tensor]
+    trained: Sequence[Tensor]
+    fixed: Sequence[Tensor]
+
+
+class ForwardPass:
+    def __init__(
+        self, plan: Plan, options: Options, inputs: Inputs, keep: bool, draws: Sequence[Tensor] | None = None
+    ) -> None:
+        """`keep`: what the derivative needs. `draws`: random numbers that were drawn before."""
+        steps, rows = inputs.sequences[0].shape[:2]
+        device, ports = inputs.sequences[0].device, plan.step.ports
+        self._plan = plan
+        self._ahead = plan.ahead if keep else plan.ahead_alone
+        self.buffers = buffers = Buffers(plan, steps, rows, device)
+        constant = zip(
+            [*ports.extras, *ports.trained, *ports.fixed], [*inputs.extras, *inputs.trained, *inputs.fixed], strict=True
+        )
+        buffers.constant.update(constant)
+        for node, whole in zip(ports.sequences, inputs.sequences, strict=True):
+            buffers.put(node, whole)
+        self.draws = [_draw(one, steps, rows, device) for one in plan.step.draws] if draws is None else draws
+        for node, drawn in zip(ports.random, self.draws, strict=True):
+            buffers.put(node, drawn)
+        buffers.run_once(plan.once)
+        self._loop = Loop(plan.forward_loop(keep, options.states, options.reverse), buffers, options.compile)
+        self._loop.begin(inputs.state)
+
+    def run(self, start: int, stop: int) -> None:
+        values = self.buffers.run_over_steps(self._ahead, start, stop)
+        for node, value in zip(self._ahead.outputs, values, strict=True):
+            self.buffers.store(node, value, start, stop)
+        run_range(self._loop, start, stop)
+
+    @property
+    def outputs(self) -> Tensor:
+        """[steps, …]; memory that is used otherwise too."""
+        node = self._plan.step.ports.output
+        if node in self.buffers.constant:
+            value = self.buffers.constant[node]
+            return value.expand(self.buffers.steps, *value.shape)
+        return self.buffers.whole(node)
+
+    @property
+    def owns_outputs(self) -> bool:
+        """Whether the memory of the outputs is that of the loop, and not of an input."""
+        return self._plan.hands_on_its_outputs
+
+    def entering(self, start: int, stop: int) -> list[Tensor]:
+        """The state before the first of these steps, in the order of the loop."""
+        return self._loop.entering(start, stop)
+
+    @property
+    def last(self) -> list[Tensor]:
+        return self._loop.end()
+
+    def all_states(self) -> list[Tensor]:
+        return [self._loop.left(k) for k in range(len(self._plan.step.ports.state))]
+
+
+def _draw(draw: Draw, steps: int, rows: int, device: torch.device) -> Tensor:
+    sizes = [steps, *[rows if size is None else size for size in draw.sizes]]
+    if draw.probability is not None:
+        return torch.empty(sizes, dtype=draw.dtype, device=device).bernoulli_(draw.probability)
+    draws = torch.randn if "randn" in str(draw.target) else torch.rand
+    return draws(sizes, dtype=draw.dtype, device=device)
+
+
+class Gradients(NamedTuple):
+    """Of the tensors of a call; of fixed parameters there are none."""
+
+    sequences: list[Tensor | None]
+    state: list[Tensor]
+    extras: list[Tensor | None]
+    trained: list[Tensor | None]
+
+
+class BackwardPass:
+    """Given the buffers of the forward pass, and the gradients of what came out of it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        buffers: Buffers,
+        d_outputs: Tensor,
+        d_last: Sequence[Tensor],
+        d_states: Sequence[Tensor] = (),
+    ) -> None:
+        self._plan, self._buffers = plan, buffers
+        buffers.put(plan.step.ports.d_output, d_outputs)
+        self._loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile)
+        self._loop.begin(d_last)
+        self._loop.given_in_addition = list(d_states)
+
+    def run(self, start: int, stop: int) -> None:
+        """The loop, and the gradients of the inputs of these steps."""
+        run_range(self._loop, start, stop)
+        part = self._plan.after_for_inputs
+        for node, value in zip(part.outputs, self._buffers.run_over_steps(part, start, stop), strict=True):
+            self._buffers.store(node, value, start, stop)
+
+    def reserve_input_gradient(self) -> Tensor:
+        """Where the gradient of the input will be, for the layer below, which begins before it is complete."""
+        node, buffers = self._plan.d_sequences[0], self._buffers
+        if node is None:
+            node = self._plan.step.ports.sequences[0]
+            return torch.zeros_like(buffers.new(node, buffers.steps))
+        return buffers.whole(node) if node in buffers.series else buffers.reserve(node)
+
+    def gradients(self) -> Gradients:
+        """After all steps: what was left for the end, over all of them at once."""
+        plan, buffers = self._plan, self._buffers
+        found = buffers.run_over_steps(plan.after, 0, buffers.steps)
+        after = dict(zip(plan.after.outputs, found, strict=True))
+
+        def total(node: fx.Node | None) -> Tensor | None:
+            if node is None:
+                return None
+            if node in self._loop.sums:
+                return self._loop.sums[node]
+            if node in after and not plan.has_rows(node):
+                return after[node]
+            return (buffers.separated(node, after[node], buffers.steps) if node in after else buffers.whole(node)).sum(
+                0
+            )
+
+        return Gradients(
+            [None if one is None else buffers.whole(one) for one in plan.d_sequences],
+            self._loop.end(),
+            [total(one) for one in plan.d_extras],
+            [total(one) for one in plan.d_trained],
+        )

@@ -1,0 +1,68 @@
+"""Layers at the same time: each on a stream of its own, a range of steps behind the layer before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+
+#: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
+#: work for the host, which does not matter while a user captures it all.
+RANGES, RANGES_CAPTURED = 3, 6
+SHORTEST, LONGEST = 8, 64
+
+Result = TypeVar("Result")
+
+_streams: dict[tuple[int, int], torch.cuda.Stream] = {}
+
+
+def run_wavefront(
+    layers: Sequence[Callable[[int, int], None]], steps: int, from_the_end: bool, device: torch.device
+) -> None:
+    """Call `layer(start, stop)` for all steps of all layers, each after the same range of the layer before it."""
+    if len(layers) == 1 or device.type != "cuda":
+        for run in layers:
+            run(0, steps)
+        return
+    count = RANGES_CAPTURED if torch.cuda.is_current_stream_capturing() else RANGES
+    length = min(max(1 << (steps // count).bit_length() - 1, SHORTEST), LONGEST) if steps >= count else steps
+    ranges = [(start, min(start + length, steps)) for start in range(0, steps, length)]
+    current = torch.cuda.current_stream(device)
+    streams = [_stream(device, number) for number in range(len(layers))]
+    for stream in streams:
+        stream.wait_stream(current)
+    for start, stop in reversed(ranges) if from_the_end else ranges:
+        finished = None
+        for run, stream in zip(layers, streams, strict=True):
+            with torch.cuda.stream(stream):
+                if finished is not None:
+                    stream.wait_event(finished)
+                run(start, stop)
+                finished = torch.cuda.Event()
+                finished.record(stream)
+    for stream in streams:
+        current.wait_stream(stream)
+
+
+def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
+    """Results of calls that do not need each other: on a GPU, each on a stream of its own."""
+    if len(calls) == 1 or device.type != "cuda":
+        return [call() for call in calls]
+    current = torch.cuda.current_stream(device)
+    found = []
+    for number, call in enumerate(calls):
+        stream = _stream(device, number)
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            found.append(call())
+    for number in range(len(calls)):
+        current.wait_stream(_stream(device, number))
+    return found
+
+
+def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
+    index = torch.cuda.current_device() if device.index is None else device.index
+    if (index, number) not in _streams:
+        _streams[index, number] = torch.cuda.Stream(device)
+    return _streams[index, number]

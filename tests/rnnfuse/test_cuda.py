@@ -1,0 +1,120 @@
+"""On a GPU: graphs captured inside, layers as a wavefront, and a capture by the user. Skipped where there is none."""
+
+import pytest
+import torch
+from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm
+from helpers import assert_same, gradients
+
+import rnnfuse
+from rnnfuse.calling import flatten_call, initial_state
+from rnnfuse.loop import run_loop
+from rnnfuse.private import flatten
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+
+CELLS = [FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm]
+
+
+def doubles(*shape):
+    return torch.randn(*shape, dtype=torch.float64, device="cuda")
+
+
+def by_loops(cells, xs, lengths=None):
+    """The outputs of plain loops on top of each other, and the last states of all."""
+    ends = []
+    inside = None if lengths is None else torch.arange(len(xs), device="cuda")[:, None] < lengths[None]
+    for cell in cells:
+        xs, last, _ = run_loop(cell, flatten_call(xs, initial_state(cell, xs[0]), {}, inside))
+        ends += last
+    return xs, ends
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("steps", [3, 37])
+def test_a_layer_is_the_loop_at_every_call(kind, steps):
+    cell = kind(5, 8).double().cuda()
+    layer = rnnfuse.Recurrent(cell)
+    for batch in (6, 6, 3):
+        xs = doubles(steps, batch, 5).requires_grad_()
+        wanted = [xs, *cell.parameters()]
+        outputs, ends = by_loops([cell], xs)
+        expected = [outputs, *ends, *gradients(outputs, ends, wanted)]
+        outputs, end = layer(xs)
+        last = flatten(end)[0]
+        assert_same(zip([outputs, *last, *gradients(outputs, last, wanted)], expected, strict=True))
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("with_lengths", [False, True])
+def test_a_wavefront_is_one_layer_after_the_other(kind, with_lengths):
+    cells = [kind(5 if k == 0 else 8, 8).double().cuda() for k in range(3)]
+    stack = rnnfuse.Stack(cells)
+    lengths = torch.tensor([29, 1, 17], device="cuda") if with_lengths else None
+    for _ in range(2):
+        xs = doubles(29, 3, 5).requires_grad_()
+        wanted = [xs, *(one for cell in cells for one in cell.parameters())]
+        outputs, ends = by_loops(cells, xs, lengths)
+        expected = [outputs, *ends, *gradients(outputs, ends, wanted)]
+        outputs, end = stack(xs, lengths=lengths)
+        last = flatten(end)[0]
+        assert_same(zip([outputs, *last, *gradients(outputs, last, wanted)], expected, strict=True))
+
+
+def test_two_calls_before_their_gradients_do_not_disturb_each_other():
+    cell = FineLstm(5, 8).double().cuda()
+    layer = rnnfuse.Recurrent(cell)
+    first, second = doubles(16, 4, 5), doubles(16, 4, 5)
+    expected = [torch.autograd.grad(by_loops([cell], xs)[0].sum(), list(cell.parameters())) for xs in (first, second)]
+    outputs = [layer(xs)[0] for xs in (first, second)]
+    found = [torch.autograd.grad(ys.sum(), list(cell.parameters())) for ys in outputs]
+    for pair in zip(found, expected, strict=True):
+        assert_same(zip(*pair, strict=True))
+
+
+def test_all_states_and_their_gradients():
+    cell = FineLstm(5, 8).double().cuda()
+    xs = doubles(21, 4, 5)
+    _, _, expected = run_loop(cell, flatten_call(xs, initial_state(cell, xs[0]), {}, None))
+    _, _, found = rnnfuse.Recurrent(cell)(xs, states=True)
+    wanted = list(cell.parameters())
+    one, other = (torch.autograd.grad((some[1] ** 2).sum() + some[0].sum(), wanted) for some in (found, expected))
+    assert_same(zip([*found, *one], [*expected, *other], strict=True))
+
+
+def test_new_weights_are_used_at_the_next_call():
+    cell = FineLstm(5, 8).double().cuda()
+    layer = rnnfuse.Recurrent(cell)
+    xs = doubles(16, 4, 5)
+    with torch.no_grad():
+        layer(xs)
+        for one in cell.parameters():
+            one.mul_(2)
+        assert torch.allclose(layer(xs)[0], by_loops([cell], xs)[0])
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_whole_training_step_can_be_captured(kind):
+    cells = [kind(5 if k == 0 else 8, 8).double().cuda() for k in range(2)]
+    stack = rnnfuse.Stack(cells)
+    parameters = [one for cell in cells for one in cell.parameters()]
+    xs = doubles(20, 4, 5)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            torch.autograd.grad(stack(xs)[0].sum(), parameters)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
+            outputs = stack(xs)[0]
+            found = torch.autograd.grad(outputs.sum(), parameters)
+    torch.cuda.current_stream().wait_stream(side)
+    xs.copy_(doubles(20, 4, 5))
+    graph.replay()
+    expected, _ = by_loops(cells, xs)
+    wanted = torch.autograd.grad(expected.sum(), parameters)
+    assert_same(zip([outputs, *found], [expected, *wanted], strict=True))

@@ -1,0 +1,149 @@
+"""How a step is taken apart: where its products are, what is written where, what is kept and what is computed again."""
+
+import pytest
+import torch
+from cells import Dropping, FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm
+from helpers import assert_same, both, doubles, plain_loop, plan_of
+from torch import nn
+
+import rnnfuse
+from rnnfuse.zones import Zone
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def products(plan, zone):
+    return sum("mm" in str(node.target) for node in plan.zones.in_zone(zone))
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_a_step"), [(FineLstm, 1), (Peephole, 1), (LayerNormLstm, 1), (SLstm, 1), (GruBefore, 2)]
+)
+def test_a_step_has_as_few_products_as_it_can(kind, in_a_step):
+    layer = rnnfuse.Recurrent(kind(3, 4), compile=False)
+    layer(torch.randn(6, 5, 3))
+    plan = plan_of(layer)
+    assert products(plan, Zone.AHEAD) == 1
+    assert products(plan, Zone.LOOP) == products(plan, Zone.BACK) == in_a_step
+    assert plan.backward_loop(False).added == []  # no gradient of a parameter is made at every step
+
+
+def test_gradients_of_gates_lie_side_by_side_once_and_a_last_product_is_written_into_its_place():
+    layer = rnnfuse.Recurrent(FineLstm(3, 4), compile=False)
+    layer(torch.randn(6, 5, 3))
+    back = plan_of(layer).back
+    assert len(back.last_products) == 1
+    assert len(back.within) == 4
+    assert len({one.output for one in back.within.values()}) == 1
+    assert products(plan_of(layer), Zone.AFTER) == 3  # of the inputs, of all w, of all u
+
+
+def test_outputs_are_the_users_own():
+    """What a user does with them changes neither the other results nor the gradients."""
+    cell = FineLstm(3, 4).double()
+    xs = doubles(6, 5, 3)
+    expected = torch.autograd.grad((2 * plain_outputs(cell, xs)).sum(), list(cell.parameters()))
+    for recompute in (False, True):
+        ys, (h, _) = rnnfuse.Recurrent(cell, compile=False, recompute=recompute)(xs)
+        last = h.detach().clone()
+        found = torch.autograd.grad(ys.mul_(2).sum(), list(cell.parameters()), retain_graph=True)
+        assert torch.equal(h, last)
+        assert_same(zip(found, expected, strict=True))
+    with torch.no_grad():
+        ys, (h, _) = rnnfuse.Recurrent(cell, compile=False)(xs)
+        ys.zero_()
+        assert torch.equal(h, last)
+
+
+def plain_outputs(cell, xs):
+    state, outputs = cell.initial_state(xs[0]), []
+    for x in xs:
+        state = cell(x, state)
+        outputs.append(state[0])
+    return torch.stack(outputs)
+
+
+class Delayed(nn.Module):
+    """States that the loop does not make: the input before, and one that never changes."""
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape), x.new_ones(x.shape), x.new_zeros(x.shape)
+
+    def forward(self, x, state):
+        before, same, total = state
+        return x, (x, same, total + torch.tanh(before * same))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_states_that_the_loop_does_not_make(reverse, recompute):
+    options = {"reverse": reverse, "recompute": recompute, "compile": False}
+    layer, pairs = both(Delayed(), doubles(7, 2, 3), lengths=None, **options)
+    plan_of(layer)
+    assert_same(pairs)
+
+
+# --- memory, and several processes ---
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", [FineLstm, GruBefore, SLstm])
+def test_what_is_computed_again_is_the_same(kind, reverse):
+    lengths = torch.tensor([23, 2, 11, 1, 20])
+    _, pairs = both(
+        kind(3, 4).double(), doubles(23, 5, 3), lengths=lengths, compile=False, recompute=True, reverse=reverse
+    )
+    assert_same(pairs)
+
+
+def test_what_is_computed_again_has_the_same_dropout_and_keeps_less():
+    cell = Dropping().double()
+    xs = doubles(64, 5, 3)
+    found, kept = [], []
+    for recompute in (False, True):
+        torch.manual_seed(7)
+        sizes = {}
+
+        def pack(tensor, sizes=sizes):
+            sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        layer = rnnfuse.Recurrent(cell, compile=False, recompute=recompute)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            ys, _ = layer(xs)
+        found.append([ys, *torch.autograd.grad(ys.sum(), list(cell.parameters()))])
+        kept.append(sum(sizes.values()))
+    assert_same(zip(*found, strict=True))
+    assert kept[1] < 0.7 * kept[0]
+
+
+def test_data_parallel_training(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        layer = rnnfuse.Recurrent(GruBefore(3, 4), compile=False)
+        parallel = nn.parallel.DistributedDataParallel(layer)
+        xs = torch.randn(6, 5, 3)
+        parallel(xs)[0].sum().backward()
+        expected = torch.autograd.grad(plain_loop(layer.cell, xs).sum(), list(layer.cell.parameters()))
+        assert_same(zip([one.grad for one in layer.cell.parameters()], expected, strict=True), tolerance=1e-5)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_a_state_that_changes_its_type_runs_as_the_loop():
+    """The first state is float32; autocast makes every later one bfloat16."""
+    cell = nn.RNNCell(3, 4)
+    xs = torch.randn(6, 5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        with pytest.warns(RuntimeWarning, match=r"enters the step as torch.float32 and leaves it as torch.bfloat16"):
+            ys, _ = rnnfuse.Recurrent(cell, compile=False)(xs)
+        h = torch.zeros(5, 4)
+        for t in range(6):
+            h = cell(xs[t], h)
+            assert torch.equal(ys[t], h)
+        layer = rnnfuse.Recurrent(cell, compile=False)
+        layer(xs, torch.zeros(5, 4, dtype=torch.bfloat16))
+        plan_of(layer)
