@@ -129,7 +129,9 @@ def validated(workload: Workload) -> Workload:
     for name, most in _LARGEST.items():
         value = getattr(workload, name)
         shown = f"{value:,}" if value < 10**20 else "far more"
-        require(value <= most, f"{name} is too large: {shown}", f"it can be at most {most:,}")
+        require(
+            value <= most, f"{name} is too large: {shown}, at most {most:,} are possible", "choose a smaller number"
+        )
     for name in ("batch", "steps", "hidden", "layers", *(() if workload.one_step else ("classes",))):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):
