@@ -229,7 +229,7 @@ BAD_NAMES = {
     "ce-short[batch=8.5]": ("needs a whole number", "batch=16"),
     "ce-short[batch=-8]": ("needs a whole number", "batch=16"),
     "ce-short[batch=10000000000]": ("batch=10000000000 is too large", "at most 1,000,000"),
-    "ce-short[batch=2000000]": ("batch is too large: 2,000,000", "at most 1,000,000"),
+    "ce-short[batch=2000000]": ("batch is too large: 2,000,000, at most 1,000,000", "a smaller number"),
     "ce-short[batch=0]": ("batch must be at least 1", "it is 0"),
     "ce-short[steps=0]": ("steps must be at least 1", "it is 0"),
     "ce-short[hidden=0]": ("hidden must be at least 1", "it is 0"),
