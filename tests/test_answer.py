@@ -6,7 +6,7 @@ import pytest
 
 from analysis_runs import MadeUpRow, contents_of
 from made_up import make_case, make_launch, make_run
-from rnnbench.analysis.rows import measure_rows
+from rnnbench.analysis.rows import make_rows
 from rnnbench.report.answer import next_commands, show_answer, succeeded
 from rnnbench.report.terminal import show_run
 from rnnbench.store import append, create_folder
@@ -17,7 +17,7 @@ from test_cli import HONEST, QUICKLY, TINY
 
 
 def answer_of(*rows):
-    return show_answer(measure_rows(contents_of(*rows))).splitlines()
+    return show_answer(make_rows(contents_of(*rows))).splitlines()
 
 
 def test_it_names_the_fastest_those_level_with_it_and_what_the_loop_and_the_layer_cost():
@@ -46,7 +46,7 @@ def test_a_wrong_row_is_never_the_answer():
 
 def test_only_a_time_that_may_be_believed_is_a_success():
     def measured(**fields):
-        return measure_rows(contents_of(MadeUpRow("toy/fine/eager", 1.0, **fields)))
+        return make_rows(contents_of(MadeUpRow("toy/fine/eager", 1.0, **fields)))
 
     assert succeeded(measured())
     assert succeeded(measured(verdict=""))  # not verified on request
@@ -54,7 +54,7 @@ def test_only_a_time_that_may_be_believed_is_a_success():
 
 
 def test_the_next_commands_end_with_the_loop_that_costs_most():
-    rows = measure_rows(
+    rows = make_rows(
         contents_of(
             MadeUpRow("toy/fine/eager", 3.0, workload="ce-short[batch=2]"),
             MadeUpRow("toy/stack/eager", 1.0, workload="ce-short[batch=2]"),
@@ -169,6 +169,6 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(call, private_folders, mo
 
 def test_everything_is_shown_where_no_width_is_given():
     contents = contents_of(MadeUpRow("toy/fine/eager", 1.0))
-    rows = [one.row for one in measure_rows(contents)]
+    rows = make_rows(contents)
     assert "elapsed" in show_run(contents, rows)
     assert "--wide" not in show_run(contents, rows)

@@ -28,7 +28,7 @@ from rnnbench.cli.options import (
 from rnnbench.cli.show import print_run
 
 if TYPE_CHECKING:
-    from rnnbench.analysis.row import MeasuredRow
+    from rnnbench.analysis.row import Row
     from rnnbench.store import Contents
 
 
@@ -197,7 +197,7 @@ def _report_interruption(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _end(rows: "list[MeasuredRow]", folder: Path, as_json: bool) -> None:
+def _end(rows: "list[Row]", folder: Path, as_json: bool) -> None:
     """Say where the run is and what to do with it; the exit code is 1 when it has nothing to show."""
     from rnnbench.last_run import short_name
     from rnnbench.report.answer import next_commands, succeeded

@@ -17,7 +17,7 @@ from rnnbench.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from rnnbench.analysis.row import MeasuredRow
+    from rnnbench.analysis.row import Row
     from rnnbench.store import Contents
 
 
@@ -133,19 +133,18 @@ def explain(
         say(("\n" if details else "") + claims_as_text(analysis.claims))
 
 
-def print_run(contents: "Contents", as_json: bool, wide: bool = False, legend: bool = False) -> "list[MeasuredRow]":
+def print_run(contents: "Contents", as_json: bool, wide: bool = False, legend: bool = False) -> "list[Row]":
     """Print what `show` prints, and `run` near its end; returns the rows."""
-    from rnnbench.analysis.rows import measure_rows
+    from rnnbench.analysis.rows import make_rows
     from rnnbench.report.answer import show_answer
     from rnnbench.report.terminal import show_run
 
-    measured = measure_rows(contents)
-    rows = [one.row for one in measured]
+    rows = make_rows(contents)
     if as_json:
         print_json(rows)
         warn_of_damage("", contents)
-        return measured
+        return rows
     width = terminal_width()
     say(show_run(contents, rows, None if wide else width, legend))
-    say(f"\n{show_answer(measured, width)}")
-    return measured
+    say(f"\n{show_answer(rows, width)}")
+    return rows
