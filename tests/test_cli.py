@@ -355,6 +355,10 @@ BAD = {
         ("run", "pytorch/stack/eager", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]", "--phase", "train"),
         "it needs at least 160,",
     ),
+    "a graph larger than the memory": (
+        ("graph", "pytorch/fine/eager", "--full", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]"),
+        "it needs at least 160,",
+    ),
     "an unknown option": (("run", "--fast"), "--fast"),
     "an unknown command": (("walk",), "walk"),
 }

@@ -51,6 +51,8 @@ def test_once_known_this_machines_rate_is_used(private_folders):
     assert measured.typical_s < guessed.typical_s
     assert known_rate("cpu", 2) == 32e10
     assert known_rate("cpu", 1) is None  # another number of threads is another rate
+    keep_rate(make_limit(flops_per_s=1e10), threads=2)  # by a framework with slow products
+    assert known_rate("cpu", 2) == 32e10
 
 
 @pytest.mark.parametrize("fields", [{"noisy": True}, {"outcome": "failed"}, {"products": ()}, {"precision": "bf16"}])

@@ -64,7 +64,7 @@ def _case_seconds(plan: Plan, case: Case, method: Method, known: float | None) -
 
 
 def known_rate(device: Device, threads: int) -> float | None:
-    """Operations per second that this machine reached in its last run on this device; None: it had none."""
+    """Operations per second that this machine reached at best on this device; None: it had no run."""
     with suppress(OSError, msgspec.MsgspecError):
         rate = msgspec.json.decode(_file(device, threads).read_bytes(), type=float)
         return rate if 0 < rate < float("inf") else None
@@ -72,10 +72,14 @@ def known_rate(device: Device, threads: int) -> float | None:
 
 
 def keep_rate(limit: Limit, threads: int) -> None:
-    """For later plans, in fp32. A cache that cannot be written is no reason to fail."""
+    """For later plans, in fp32. A cache that cannot be written is no reason to fail.
+
+    Frameworks differ, and a lasting load is not always seen as noise: the best of all counts, as it does for the limit.
+    """
     if limit.outcome == "ok" and limit.flops_per_s and limit.precision == "fp32" and not limit.noisy:
+        best = max(limit.flops_per_s, known_rate(limit.device, threads) or 0.0)
         with suppress(OSError):
-            write_atomically(_file(limit.device, threads), msgspec.json.encode(limit.flops_per_s))
+            write_atomically(_file(limit.device, threads), msgspec.json.encode(best))
 
 
 def _file(device: Device, threads: int) -> Path:
