@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, RunFolders, print_json, say, warn_of_damage
+from rnnbench.cli.options import Json, RunFolders, Wide, print_json, say, terminal_width, warn_of_damage
 
 
 def history(
@@ -27,6 +27,7 @@ def history(
         str,
         typer.Option("--format", metavar="LIST", help="With --out: html, md, csv, json, svg, png. Default: all."),
     ] = "html,md,csv,json,svg,png",
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Show systems over versions: the time in each, and its ratio to the newest, with intervals.
@@ -63,6 +64,6 @@ def history(
     elif as_json:
         print_json(as_fields(lines, titled))
     else:
-        say(as_text(lines, titled))
+        say(as_text(lines, titled, None if wide else terminal_width()))
     for name, one in zip(names, contents, strict=True):
         warn_of_damage(f"{name}, ", one)
