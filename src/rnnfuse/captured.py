@@ -8,8 +8,10 @@ takes ten microseconds and its values are a few hundred kilobytes. No graph depe
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import private
 from .buffers import Buffers
@@ -41,7 +43,7 @@ def run_range(loop: Loop, start: int, stop: int) -> None:
 
 
 class CapturedRange:
-    def __init__(self, loop: Loop, length: int, pool: tuple[int, int]) -> None:
+    def __init__(self, loop: Loop, length: int, pool: Any) -> None:
         """Like this loop, for so many steps."""
         self._lock = threading.Lock()
         self._given_by = -1
@@ -73,7 +75,8 @@ class CapturedRange:
         """These steps of a loop."""
         own, real, length = self._buffers, loop.buffers, self._buffers.steps
         with self._lock:
-            into, given = [], []
+            into: list[Tensor] = []
+            given: list[Tensor] = []
             if self._given_by != real.number:
                 into += own.constant.values()
                 given += [real.constant[node] for node in own.constant]

@@ -62,14 +62,16 @@ class Fused(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         links: Sequence[Link] = ctx.links
         total = sum(sum(link.counts) for link in links)
-        inputs, rest = list(ctx.saved_tensors[:total]), iter(ctx.saved_tensors[total:])
+        saved = ctx.saved_tensors  # once: a checkpoint recomputes them at each reading
+        inputs, rest = list(saved[:total]), iter(saved[total:])
         if torch.is_grad_enabled():  # somebody wants the derivative of this derivative
             return (None, *derivative_by_loop(links, inputs, gradients))
         d_last = divided(gradients[1:], [link.counts[1] for link in links])
         d_states = gradients[1 + sum(link.counts[1] for link in links) :]
+        steps, rows = ctx.shape
         every = []
         for link, places in zip(links, ctx.places, strict=True):
-            buffers = Buffers(link.plan, *ctx.shape, inputs[0].device)
+            buffers = Buffers(link.plan, steps, rows, inputs[0].device)
             for node, is_constant in places:
                 if is_constant:
                     buffers.constant[node] = next(rest)
@@ -81,8 +83,7 @@ class Fused(torch.autograd.Function):
             for link, buffers, d_end in zip(links[::-1], every[::-1], d_last[::-1], strict=True):
                 d_outputs = passes[-1].reserve_input_gradient() if passes else gradients[0].contiguous()
                 passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states))
-            steps, from_the_end = ctx.shape[0], not links[0].options.reverse
-            run_wavefront([one.run for one in passes], steps, from_the_end, inputs[0].device)
+            run_wavefront([one.run for one in passes], steps, not links[0].options.reverse, inputs[0].device)
             found: list[Any] = []
             for link, one in zip(links, passes[::-1], strict=True):
                 of_layer = one.gradients()

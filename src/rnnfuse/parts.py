@@ -44,7 +44,8 @@ class Part:
         #: Outputs that lie within another one, and need not be written again.
         self.within = {one.value: one for one in self._written if one.start is not None and one.value in self.outputs}
         for node in handed_on:
-            self.within.pop(node, None)
+            if node is not None:
+                self.within.pop(node, None)
         self._written = [one for one in self._written if one.start is not None or one.value not in self.within]
         values = [one.value for one in self._written]
         self._inner = _extracted(zones, _needed(values, zones, zone), self.inputs, values)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
 from .calling import Call, Names
 from .forms import Form
 from .packing import pack_products
 from .parts import Part
 from .rows import Kind
-from .tracing import Joint, trace_step
+from .tracing import Joint, Step, trace_step
 from .zones import Zone, Zones
 
 
@@ -24,6 +24,7 @@ class Plan:
         self.joint = Joint(cell, names, call)
         self.step, self.packed = pack_products(trace_step(cell, names, call))
         self.zones = Zones(self.step)
+        self._dtypes = _found_dtypes(self.step)
         ports, of = self.step.ports, self.zones.of
         self.d_trained, self.d_sequences, self.d_extras, self.d_old_state = (
             [one if self.zones.depends_on_gradient(one) else None for one in some]
@@ -79,8 +80,7 @@ class Plan:
         return tuple(size // traced * rows if k in of_rows else size for k, size in sizes)
 
     def dtype(self, node: fx.Node) -> torch.dtype:
-        found: torch.dtype = node.meta["val"].dtype
-        return found
+        return self._dtypes[node]
 
     @property
     def hands_on_its_outputs(self) -> bool:
@@ -105,6 +105,31 @@ class Plan:
             if kind is Kind.MIXED and node.op == "call_function" and node in self.step.shapes:
                 lines.append(f"     {node.target} stays in the loop: it is not known to treat every sequence alike")
         return "\n".join(dict.fromkeys(lines))
+
+
+def _found_dtypes(step: Step) -> dict[fx.Node, torch.dtype]:
+    """The types of all values, by running the step once. Those that a trace tells are not always those of the device:
+    the statistics of a layer norm in bfloat16 are float32 on one and not on another."""
+    rows = step.shapes[step.ports.sequences[0]][0]
+    found: dict[fx.Node, torch.dtype] = {}
+
+    class Recorder(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Any:
+            if n.op == "placeholder":
+                value: Any = rows if n is step.ports.rows else _zeros_like(n.meta["val"])
+            else:
+                value = super().run_node(n)
+            if isinstance(value, Tensor):
+                found[n] = value.dtype
+            return value
+
+    with torch.no_grad():
+        Recorder(fx.GraphModule(step.module, step.graph)).run()
+    return found
+
+
+def _zeros_like(example: Tensor) -> Tensor:
+    return torch.zeros(example.shape, dtype=example.dtype, device=example.device)
 
 
 def _only(nodes: Iterable[fx.Node], of: dict[fx.Node, Zone], zone: Zone) -> list[fx.Node]:

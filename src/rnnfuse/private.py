@@ -5,6 +5,7 @@ Where it cannot be used at all, `missing()` says why, and every layer runs as a 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -91,6 +92,32 @@ def is_transformed() -> bool:
     """Whether this runs inside torch.func's transforms (vmap, jvp, grad), which need plain operators."""
     active = getattr(torch._C, "_are_functorch_transforms_active", None)
     return bool(active and active())
+
+
+def without_hooks(function: Callable[[], Any], device_type: str) -> Any:
+    """Call a function outside of all hooks on saved tensors, such as a checkpoint's: nothing is traced under them.
+
+    They belong to a thread, so another one has none. It gets the autocast of this one.
+    """
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    if top is None or top(True) is None:
+        return function()
+    enabled, dtype = autocast_key(device_type)
+    results: list[Any] = []
+
+    def run() -> None:
+        with torch.autocast(device_type, dtype, enabled=enabled):
+            try:
+                results.extend((function(), None))
+            except BaseException as error:  # raised again where it belongs
+                results.extend((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if results[1] is not None:
+        raise results[1]
+    return results[0]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:

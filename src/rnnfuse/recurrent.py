@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -187,16 +188,19 @@ class Recurrent(nn.Module):
         key = self._key(call)
         if key not in self._plans:
             try:
-                devices = [call.xs.device] if call.xs.is_cuda else []
-                # Making a plan runs the cell, which may draw random numbers: the user's are not touched.
-                with torch.enable_grad(), torch.random.fork_rng(devices):
-                    self._plans[key] = Plan(self.cell, names_of(self.cell), call)
+                self._plans[key] = private.without_hooks(partial(self._make_plan, call), call.xs.device.type)
             except Untraceable as error:
                 self._plans[key] = str(error)
                 warnings.warn(
                     f"{type(self.cell).__name__} runs as a plain loop over time: {error}", RuntimeWarning, stacklevel=4
                 )
         return self._plans[key]
+
+    def _make_plan(self, call: Call) -> Plan:
+        devices = [call.xs.device] if call.xs.is_cuda else []
+        # Making a plan runs the cell, which may draw random numbers: the user's are not touched.
+        with torch.enable_grad(), torch.random.fork_rng(devices):
+            return Plan(self.cell, names_of(self.cell), call)
 
     def _obstacle(self, call: Call) -> str:
         """Why this call runs as a plain loop, whatever the cell is."""

@@ -135,7 +135,13 @@ def _stays_summed(node: fx.Node, inputs: list[fx.Node], kinds: dict[fx.Node, Kin
         return len(summed) == 1 and operands(node).count(summed[0]) == 1
     if node.target is aten.div.Tensor:
         return summed == [operands(node)[0]]
+    if node.target in (aten.select_scatter.default, aten.slice_scatter.default):  # into zeros: the rest stays zero
+        return summed == [operands(node)[1]] and _is_zero(operands(node)[0])
     return False
+
+
+def _is_zero(node: fx.Node) -> bool:
+    return node.target is aten.zeros.default or (node.target is aten.full.default and operands(node)[1] == 0)
 
 
 def _adds_a_number(node: fx.Node) -> bool:

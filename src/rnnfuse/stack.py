@@ -55,7 +55,7 @@ class Stack(nn.Module):
             chained = self._chained(directions, xs, state, lengths, extras)
             if chained is not None:
                 return (chained[0].transpose(0, 1) if self.batch_first else chained[0]), chained[1]
-        last = []
+        last: list[Any] = []
         for pair in layers:
             calls = [partial(layer, xs, next(given), lengths, **extras) for layer in pair]
             outputs, ends = zip(*side_by_side(calls, xs.device), strict=True)

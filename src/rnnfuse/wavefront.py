@@ -39,7 +39,7 @@ def run_wavefront(
                 if finished is not None:
                     stream.wait_event(finished)
                 run(start, stop)
-                finished = torch.cuda.Event()
+                finished = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 finished.record(stream)
     for stream in streams:
         current.wait_stream(stream)
@@ -64,5 +64,5 @@ def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) ->
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
     index = torch.cuda.current_device() if device.index is None else device.index
     if (index, number) not in _streams:
-        _streams[index, number] = torch.cuda.Stream(device)
+        _streams[index, number] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     return _streams[index, number]
