@@ -65,7 +65,7 @@ def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
     rows = [row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen]
     verified = [row for row in rows if is_verified(row)]
     found = (
-        ("one launch", sum(row.launches == 1 for row in verified), "--launches 3"),
+        ("with one launch", sum(row.launches == 1 for row in verified), "--launches 3"),
         ("on a busy machine", sum(row.noisy for row in verified), "--resume RUN --repeats 2"),
         ("not steady", sum(row.steady is False for row in verified), "--effort thorough"),
         ("computing something else", sum(row.status == "wrong" for row in rows), "see `rnnbench show`"),
