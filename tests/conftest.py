@@ -5,12 +5,14 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
+from rnnbench.launch.probe import Watch
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 collect_ignore = ["rnnfuse"]  # these need PyTorch: test_rnnfuse.py runs them in its environment
@@ -53,6 +55,7 @@ def quiet_machine(monkeypatch):
     """Tests run beside other tests: what they count must not depend on launches that are rightly called noisy."""
     monkeypatch.setattr("rnnbench.launch.launcher.is_noisy", lambda launch, threshold: False)
     monkeypatch.setattr("rnnbench.session.describe_load", lambda: "")
+    monkeypatch.setattr("rnnbench.profile.watched", lambda method: nullcontext(Watch()))
 
 
 @pytest.fixture

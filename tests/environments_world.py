@@ -22,6 +22,7 @@ versions = "{versions}"
 python = "{python}"
 cpu = {cpu}
 cuda = {cuda}
+cpu_build = {cpu_build}
 constraints = {constraints}
 tooling = {tooling}
 
@@ -83,6 +84,7 @@ class World:
             "python": f"=={RUNNING}",
             "cpu": ["toy-lib=={version}", "numpy"],
             "cuda": [],
+            "cpu_build": [],
             "constraints": [],
             "tooling": [],
             "tools": [],

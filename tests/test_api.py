@@ -71,8 +71,8 @@ def test_a_plan_takes_workloads_by_name_or_as_objects(sabotage):
     [
         ({"systems": ["sabotage/packed/honst"]}, "nearest: sabotage/packed/honest"),
         ({"workloads": ["ce-shrt"]}, "nearest: ce-short"),
-        ({"phases": ["backward"]}, "phases: forward, train"),
-        ({"precisions": ["fp64"]}, "precisions: fp32, tf32, bf16"),
+        ({"phases": ["backward"]}, "allowed: forward, train"),
+        ({"precisions": ["fp64"]}, "allowed: fp32, tf32, bf16"),
         ({"device": "tpu"}, "allowed: cpu, cuda, auto"),
         ({"versions": ["latest"]}, "is not a version"),
     ],
@@ -127,5 +127,36 @@ def test_a_run_can_be_compared_and_checked(sabotage):
     comparison = rnnbench.compare_runs(results, rnnbench.load_run("run"), across=["environment"])
     assert [case.verdict for case in comparison.cases] == ["no difference seen"]
     assert "problem" in {finding.level for finding in rnnbench.check_run(results)}  # one launch is too few
-    with pytest.raises(UserError, match="'weather' is not a valid difference"):
+    with pytest.raises(UserError, match="across cannot contain 'weather'"):
         rnnbench.compare_runs(results, results, across=["weather"])
+
+
+# --- errors speak of arguments ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"phases": ["backward"]}, "phases cannot contain 'backward'"),
+        ({"precisions": ["fp64"]}, "precisions cannot contain 'fp64'"),
+        ({"device": "tpu"}, "'tpu' is not a device"),
+        ({"device": "cuda"}, "choose the device cpu"),
+    ],
+)
+def test_a_wrong_argument_is_named(private_folders, monkeypatch, arguments, said):
+    monkeypatch.setattr("rnnbench.plan.find_gpus", lambda: ())
+    with pytest.raises(UserError) as caught:
+        rnnbench.make_plan(["pytorch/stack/eager"], ["ce-short"], **arguments)
+    assert said in str(caught.value)
+    assert "--" not in str(caught.value)  # options are the command line's
+
+
+def test_a_folder_that_is_taken_is_refused_in_words_that_fit_a_function(private_folders):
+    (private_folders / "taken" / "something").mkdir(parents=True)
+    plan = rnnbench.make_plan(
+        "pytorch/stack/eager", "ce-short[batch=1,steps=1]", device="cpu"
+    )  # one name is a list of one
+    with pytest.raises(UserError) as caught:
+        rnnbench.run_plan(plan, "taken")
+    assert caught.value.what == "taken is not an empty folder"
+    assert "--out" not in str(caught.value)

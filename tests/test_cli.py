@@ -79,6 +79,15 @@ def test_systems_are_listed_for_people_and_for_scripts(call):
     assert all(fields <= set(system) for system in systems.values())
 
 
+def test_a_device_that_a_system_cannot_have_is_not_listed(call):
+    devices = {system["name"]: system["devices"] for system in call("systems", "--json").json}
+    assert devices["pytorch/fine/cudagraph"] == ["cuda"]
+    assert devices["pytorch/fine/rnnfuse"] == ["cpu"]
+    # Its system offers both, and its manifest excludes one of them for a reason.
+    excluded = [name for name, found in devices.items() if not found]
+    assert excluded == []
+
+
 def test_systems_can_be_chosen(call):
     names = [system["name"] for system in call("systems", "pytorch/cell/*", "pytorch/stack/eager", "--json").json]
     assert names == ["pytorch/cell/eager", "pytorch/cell/script", "pytorch/cell/cudagraph", "pytorch/stack/eager"]
@@ -113,11 +122,13 @@ def test_a_run_prints_its_tables_and_show_prints_them_again(sabotage, call):
     assert "saved in my run" in ran.out
     shown = call("show", "my run")
     assert shown.code == 0
-    assert ran.out.startswith(shown.out)
+    assert ran.out.startswith(shown.out)  # the answer included
+    assert f"only {HONEST} is verified: " in shown.out
     for phase in ("forward", "train"):
         assert f"{TINY} · {phase} · cpu · fp32" in shown.out
     assert shown.out.count("1.00×") == 2
-    assert "ratio       wall time over that of the best verified row" in shown.out
+    assert "ratio       wall time over that of the best verified row" not in shown.out  # only on request
+    assert "ratio       wall time over that of the best verified row" in call("show", "my run", "--legend").out
 
 
 ROW = {
@@ -156,7 +167,11 @@ def test_what_failed_and_what_is_unsupported_stay_in_the_table_with_their_reason
     assert by_name["no-ctc"]["status"] == "unsupported"
     assert by_name["no-ctc"]["reason"] == "declared: this one has no CTC"
     table = answer.out[answer.out.index(f"{ctc} ·") :]
-    assert table.index("honest") < table.index("failed: ValueError") < table.index("unsupported: declared")
+    assert (
+        table.index("honest") < table.index("failed: ValueError") < table.index("1 unsupported: sabotage/packed/no-ctc")
+    )
+    assert "declared: this one has no CTC" not in table
+    assert "unsupported: declared: this one has no CTC" in call("show", "run", "--wide").out
 
 
 def test_without_a_name_a_run_is_saved_by_date_and_time(sabotage, call):
@@ -317,6 +332,33 @@ BAD = {
     "a retry of nothing": (("run", "--retry-failed"), "--resume"),
     "a dry run of the rest": (("run", "--resume", ".", "--dry-run"), "--dry-run"),
     "a folder that is taken": (("run", "pytorch/stack/eager", "--out", "taken"), "--resume"),
+    "a version that no manifest covers": (
+        ("run", "pytorch/stack/eager", "--versions", "9.9.9", "--dry-run"),
+        "the requirements of PyTorch 9.9.9 are unknown",
+    ),
+    "too many launches": (("run", "--launches", "100000"), "launches cannot be 100000: it is too large"),
+    "a seed that is too large": (("run", "--seed", "1" + "0" * 400), "the seed cannot be so many: it is too large"),
+    "a batch that is too large": (("run", "-w", "ce-short[batch=99999999999]"), "batch=99999999999 is too large"),
+    "a folder within a file": (("run", "pytorch/stack/eager", "--out", "taken/something/run"), "Not a directory"),
+    "a folder in /proc": (
+        ("run", "pytorch/stack/eager", "--out", "/proc/foo"),
+        "cannot write to /proc/foo: No such file or directory",
+    ),
+    "a run that is called last": (("run", "pytorch/stack/eager", "--out", "last"), "means the newest run"),
+    "a drawing in /proc": (
+        ("graph", "pytorch/fine/script", "--format", "svg", "--out", "/proc/x.svg"),
+        "cannot write to /proc: No such file or directory",
+    ),
+    "a report in /proc": (("report", "taken", "--out", "/proc/foo"), "cannot write to /proc/foo"),
+    "no last run": (("show", "last"), "there is no last run"),
+    "a workload larger than the memory": (
+        ("run", "pytorch/stack/eager", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]", "--phase", "train"),
+        "it needs at least 160,",
+    ),
+    "a graph larger than the memory": (
+        ("graph", "pytorch/fine/eager", "--full", "-w", "ptb-lm[embedding=1000000,vocabulary=10000000]"),
+        "it needs at least 160,",
+    ),
     "an unknown option": (("run", "--fast"), "--fast"),
     "an unknown command": (("walk",), "walk"),
 }
@@ -338,7 +380,7 @@ def test_bad_input_ends_with_2_and_says_what_is_allowed(private_folders, call, m
 def test_cuda_where_there_is_none_is_bad_input(private_folders, call, monkeypatch):
     monkeypatch.setattr("rnnbench.plan.find_gpus", lambda: ())
     answer = call("run", "--device", "cuda")
-    assert (answer.code, "use --device cpu" in answer.err) == (2, True)
+    assert (answer.code, "choose the device cpu" in answer.err) == (2, True)
 
 
 def test_nothing_that_can_be_run_is_bad_input(sabotage, call):

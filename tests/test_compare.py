@@ -356,7 +356,7 @@ def test_the_text_has_verdicts_notes_and_the_mean():
     assert "1.200×" in text
     assert "slower" in text
     assert "note: seed 0 → 3" in text
-    assert "only in A, 1 cases: toy/fine/other @ toy-1.0" in text
+    assert "only in A, 1 cases: toy/fine/other @ toy-1.0 (ce-short train)" in text
     assert "1 cases in both runs: 1 slower, 0 faster, 0 no difference seen, 0 not comparable; geometric mean" in text
     assert text.endswith("failed: a failure")
 

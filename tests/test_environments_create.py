@@ -16,7 +16,7 @@ import pytest
 
 from environments_world import World
 from rnnbench.environments import create as create_module
-from rnnbench.environments.create import create
+from rnnbench.environments.create import Passing, create
 from rnnbench.environments.pip import explain_failure
 from rnnbench.environments.registry import incomplete_environments, list_environments
 from rnnbench.environments.spec import parse_spec
@@ -66,7 +66,9 @@ def test_an_environment_is_created_once_and_reused(world: World, monkeypatch: py
 
     assert lines[0].startswith("creating toy-1.0 with Python 3.")
     assert "installing toy-lib==1.0, numpy …" in lines
-    assert any(line.startswith("  Processing") for line in lines)
+    passing = [line for line in lines if isinstance(line, Passing)]
+    assert any(line.startswith("Processing") for line in passing)  # pip's lines are shown in place, and only there
+    assert not any(line.startswith("Processing") for line in lines if line not in passing)
     assert lines[-1].startswith("ready in ")
     assert "pip install" in (world.cache / "toy-1.0.log").read_text()
 
@@ -87,7 +89,7 @@ def test_newer_tools_are_installed_before_the_framework(quick: World) -> None:
 
 def test_an_interrupt_leaves_nothing_behind(quick: World) -> None:
     def interrupt(line: str) -> None:
-        if line.startswith("  Processing"):  # pip is at work
+        if line.startswith("Processing"):  # pip is at work
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -102,7 +104,7 @@ def test_a_killed_creation_does_not_count_and_two_at_once_build_the_next(quick: 
         "from rnnbench.environments.create import create\n"
         "from rnnbench.environments.spec import parse_spec\n"
         "def report(line):\n"
-        "    if line.startswith('  Processing'): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if line.startswith('Processing'): os.kill(os.getpid(), signal.SIGKILL)\n"
         "create(parse_spec('toy'), report)\n"
     )
     source = Path(sys.modules["rnnbench.errors"].__file__ or "").parents[1]
@@ -120,6 +122,49 @@ def test_a_killed_creation_does_not_count_and_two_at_once_build_the_next(quick: 
     assert "waiting: toy-1.0 is being created" in lines
     assert list_environments() == [one]
     assert incomplete_environments() == []
+
+
+def no_gpu(monkeypatch: pytest.MonkeyPatch, *gpus: object) -> None:
+    monkeypatch.setattr("rnnbench.environments.spec.find_gpus", lambda: gpus)
+
+
+def test_without_a_gpu_the_smaller_build_is_taken_where_pip_finds_it(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_gpu(monkeypatch)
+    quick.manifest(python="==3.99", cpu_build=["toy-lib=={version}+cpu", "numpy"])
+    quick.wheel("toy-lib", "1.0+cpu")
+    environment = create(parse_spec("toy"))
+    assert (environment.id, environment.version) == ("toy-1.0", "1.0+cpu")
+
+
+def test_where_pip_finds_no_smaller_build_the_usual_one_is_taken(quick: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_gpu(monkeypatch)
+    quick.manifest(python="==3.99", cpu_build=["toy-lib=={version}+cpu", "numpy"])
+    lines: list[str] = []
+    assert create(parse_spec("toy"), lines.append).version == "1.0"
+    assert "pip finds no such build where it looks; taking the usual one" in lines
+
+
+def test_the_smaller_build_is_neither_for_a_gpu_nor_for_a_version_that_names_its_build(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick.manifest(python="==3.99", cpu_build=["toy-lib=={version}+cpu", "numpy"], cuda=["toy-lib-cuda=={version}"])
+    no_gpu(monkeypatch)
+    assert parse_spec("toy").preferred == ("toy-lib==1.0+cpu", "numpy")
+    assert parse_spec("toy==1.0+cu126").preferred == ()
+    assert parse_spec("toy", "cuda").preferred == ()
+    no_gpu(monkeypatch, "a GPU")
+    assert parse_spec("toy").preferred == ()
+
+
+def test_every_version_of_pytorch_before_2_13_has_a_smaller_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_gpu(monkeypatch)
+    preferred = {version: parse_spec(f"pytorch=={version}").preferred for version in ("1.0.0", "2.0.1", "2.12.0")}
+    assert {version: lines[0] for version, lines in preferred.items()} == {
+        version: f"torch=={version}+cpu" for version in preferred
+    }
+    assert parse_spec("pytorch").preferred == ()
 
 
 def test_a_failed_install_names_its_reason(quick: World) -> None:

@@ -45,8 +45,29 @@ def line_of(text, beginning):
     return line.split()
 
 
-def test_everything_is_said_about_a_run(cpu, call):
+def test_what_to_do_is_said_in_ten_lines(cpu, call):
     answer = call("explain", cpu)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert len(lines) <= 10
+    assert lines[:3] == [
+        f"{SMALL} · train · cpu · fp32",
+        "  Use toy/stack/eager: 2.00 s [2.00, 2.00] a batch, the fastest of 5 verified rows.",
+        "  toy: your loop costs 4.00×; run it with fine/compile (2.00×) or rewrite as stack/eager (1.00×).",
+    ]
+    assert "  Only toy/stack/eager is verified, 1.00 s [1.00, 1.00] a batch: measure others to compare." in lines
+    assert "Quick conclusions" not in answer.out  # those of 2019 are asked for
+    assert "--claims" in lines[-1]
+
+
+def test_the_conclusions_of_2019_are_there_when_asked_for(cpu, call):
+    answer = call("explain", cpu, "--claims")
+    assert answer.out.startswith("Quick conclusions of Carrot (2019;")
+    assert "Use toy" not in answer.out
+
+
+def test_everything_is_said_about_a_run(cpu, call):
+    answer = call("explain", cpu, "--details", "--claims")
     assert (answer.code, answer.err) == (0, "")
     text = " ".join(answer.out.split())
     assert "toy/stack/eager is the fastest of 5 verified rows: 2.00 s [2.00, 2.00] a batch." in text
@@ -66,7 +87,7 @@ def test_everything_is_said_about_a_run(cpu, call):
 
 
 def test_a_cpu_and_a_gpu_are_explained_together(cpu, gpu, call):
-    answer = call("explain", cpu, gpu)
+    answer = call("explain", cpu, gpu, "--details", "--claims")
     text = " ".join(answer.out.split())
     assert "run 1 " in text
     assert "run 2 " in text
@@ -84,7 +105,7 @@ def test_a_cpu_and_a_gpu_are_explained_together(cpu, gpu, call):
 
 def test_an_old_run_says_that_its_limit_is_not_known(tmp_path, call):
     old = store(tmp_path / "old", contents_of(MadeUpRow("toy/fine/eager", 1.0)))
-    answer = call("explain", old)
+    answer = call("explain", old, "--details")
     assert answer.code == 0
     assert "limit  not measured in this run" in answer.out
 
@@ -102,11 +123,9 @@ def test_one_workload_can_be_chosen_by_its_full_name_or_its_id(cpu, call):
         answer = call("explain", cpu, "-w", name)
         assert SMALL in answer.out
         assert "ce-short" not in answer.out
-        assert "Quick conclusions" in answer.out
     other = call("explain", cpu, "-w", "ce-short", "--json").json
     assert [one["group"]["workload"] for one in other["groups"]] == ["ce-short"]
     assert other["claims"] == []  # they are about ptb-lm
-    assert "Quick conclusions" not in call("explain", cpu, "-w", "ce-short").out
 
 
 def test_unknown_workloads_and_runs_are_refused(cpu, tmp_path, call):
@@ -124,4 +143,4 @@ def test_damaged_lines_are_named_and_the_rest_is_explained(cpu, call):
     answer = call("explain", cpu)
     assert answer.code == 0
     assert "launches.jsonl, line 20: " in answer.err
-    assert "is the fastest" in answer.out
+    assert "the fastest of 5 verified rows" in answer.out

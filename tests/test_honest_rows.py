@@ -15,7 +15,7 @@ from rnnbench.report import comparison, history
 from rnnbench.report.charts.bars import bars
 from rnnbench.report.charts.theme import looks
 from rnnbench.report.document import Document
-from rnnbench.report.explanation import show_explanation
+from rnnbench.report.explanation import show_details
 from rnnbench.report.html import page_data
 from rnnbench.report.markdown import as_markdown
 from rnnbench.report.terminal import show_run
@@ -38,7 +38,7 @@ def everything(contents):
     rows = document.analysis.rows[0]
     return {
         "show": show_run(contents, rows),
-        "explain": show_explanation(document.analysis, [contents.run], document.analysis.groups, False),
+        "explain": show_details(document.analysis, [contents.run], document.analysis.groups),
         "markdown": as_markdown(document, []).decode(),
         "csv": results_as_csv(document).decode(),
         "json": results_as_json(document).decode(),

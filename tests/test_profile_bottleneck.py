@@ -2,9 +2,20 @@
 
 import pytest
 
+from analysis_runs import make_limit
 from made_up import WHEN, make_case
-from rnnbench.analysis.profile_results import find_bottleneck, name_bottleneck
+from rnnbench.analysis.limit import find_peaks
+from rnnbench.analysis.profile_results import (
+    Bottleneck,
+    ProductRate,
+    find_bottleneck,
+    find_product_rate,
+    find_remedy,
+    name_bottleneck,
+)
+from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.profile import Operator, Profile
+from rnnbench.domain.workload import flops
 from rnnbench.launch.events import Profiled
 from rnnbench.profile import kind_of, per_batch_fields, seconds_by_kind
 
@@ -111,3 +122,73 @@ def test_the_profilers_own_time_does_not_make_operators_longer_than_the_batch():
     assert slow.busy_s == 1.0
     assert slow.host_share == 0.0
     assert sum(slow.kinds.values()) == pytest.approx(1.0)
+
+
+# --- one denominator, the products' rate, advice ----------------------------------------------------------
+
+
+def test_operators_share_the_batch_as_it_is_timed_not_as_it_is_profiled():
+    """The profiler tripled the time of every operator: the sum of their shares was 162 %."""
+    found = sent(
+        wall_s=1.0,
+        operators_s=1.0,
+        operators=(Operator("aten::mm", 20, 2.0), Operator("aten::add", 20, 1.24)),
+    )
+    profile = profile_of(found, "cpu")
+    assert sum(profile.top_shares) == pytest.approx(1.0)
+    assert profile.top_shares[0] == pytest.approx(profile.kinds["product"] / profile.wall_s)
+
+
+def test_profiles_stored_by_earlier_versions_are_scaled_when_they_are_shown():
+    old = Profile(
+        case=make_case(), started=WHEN, outcome="ok", wall_s=1.0, operators=40.0, operators_s=1.5,
+        top=(Operator("aten::mm", 20, 1.0), Operator("aten::add", 20, 0.62)),
+    )  # fmt: skip
+    assert sum(old.top_shares) == pytest.approx(1.0)
+
+
+def rated(products_s, peak=None):
+    profile = Profile(
+        case=make_case(), started=WHEN, outcome="ok", wall_s=1.0, operators=1.0, operators_s=1.0,
+        kinds={"product": products_s},
+    )  # fmt: skip
+    return find_product_rate(profile, CATALOG["ce-short"], peak)
+
+
+def peak_of(flops_per_s):
+    return find_peaks([make_limit(flops_per_s=flops_per_s)])["cpu", "fp32"]
+
+
+def test_the_rate_of_the_products_is_their_work_over_their_time_against_the_limit():
+    work = flops(CATALOG["ce-short"], "train")
+    assert rated(0.5) == ProductRate(work / 0.5, None)
+    assert rated(0.5, peak_of(4 * work)).of_limit == pytest.approx(0.5)
+
+
+def test_a_rate_above_the_limit_is_not_printed_because_products_were_not_recognised():
+    work = flops(CATALOG["ce-short"], "train")
+    assert rated(0.01, peak_of(work)) is None
+    assert rated(0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "of_limit", "granularity", "said"),
+    [
+        ("launch-bound", None, "fine", "one CUDA graph"),
+        ("dispatch-bound", None, "fine", "pack the gates"),
+        ("memory-bound", None, "fine", "fuse the element-wise operators"),
+        ("matrix-multiply-bound", 0.9, "fine", "near the machine's limit"),
+        ("matrix-multiply-bound", 0.3, "fine", "pack the gates into one product, or use a larger batch"),
+        ("matrix-multiply-bound", None, "stack", "larger batch"),
+        ("", None, "fine", "no single change"),
+    ],
+)
+def test_every_bottleneck_has_a_line_of_advice(bottleneck, of_limit, granularity, said):
+    advice = find_remedy(Bottleneck(bottleneck, ""), ProductRate(1e9, of_limit), granularity)
+    assert said in advice
+    assert "\n" not in advice
+
+
+def test_only_a_loop_of_separate_gates_is_told_to_pack_them():
+    for name in ("launch-bound", "dispatch-bound", "matrix-multiply-bound"):
+        assert "pack" not in find_remedy(Bottleneck(name, ""), None, "stack")

@@ -64,12 +64,12 @@ def marked(rows):
     return torch.arange(4.0).repeat_interleave(2).expand(rows, 8)
 
 fine, packed, fused = (cell(3, 2) for cell in (FineCell, PackedCell, FusedCell))
-stack = VendorStack({"input_width": 3, "hidden": 2, "layers": 1, "directions": ["fwd", "bwd"]})
+stack = VendorStack({"cell": "lstm", "input_width": 3, "hidden": 2, "layers": 1, "directions": ["fwd", "bwd"]})
 for cell in (fine, packed, fused):
     cell.assign(marked(3), marked(2), marked(1)[0])
 for direction in (0, 1):
     stack.assign(0, direction, marked(3), marked(2), marked(1)[0])
-own = [fused, stack.lstm, stack.lstm]
+own = [fused, stack.rnn, stack.rnn]
 suffixes = ["", "_l0", "_l0_reverse"]
 kinds = [kind + gate for gate in "ifgo" for kind in ("w_", "u_", "b_")]
 answer = {
@@ -131,8 +131,8 @@ from rnnbench_systems_pytorch.network import ReadGradient, ReadValue
 from rnnbench_systems_pytorch.stacks import FusedCell, PackedCell, VendorStack
 
 fused = FusedCell(3, 2)
-stack = VendorStack({"input_width": 3, "hidden": 2, "layers": 1, "directions": ["fwd"]})
-pairs = [(fused.bias_ih, fused.bias_hh), (stack.lstm.bias_ih_l0, stack.lstm.bias_hh_l0)]
+stack = VendorStack({"cell": "lstm", "input_width": 3, "hidden": 2, "layers": 1, "directions": ["fwd"]})
+pairs = [(fused.bias_ih, fused.bias_hh), (stack.rnn.bias_ih_l0, stack.rnn.bias_hh_l0)]
 for first, second in pairs:
     first.data.fill_(1.0), second.data.fill_(4.0)
     first.grad, second.grad = torch.full((8,), 1.0), torch.full((8,), 4.0)

@@ -227,7 +227,7 @@ def test_the_table_has_the_fastest_first_and_unranked_rows_below_the_line():
         left_out=[LeftOut(case=make_case("trace"), reason="a declared gap")],
     )  # fmt: skip
     text = show_run(contents, make_rows(contents))
-    table = text[text.index("ce-short · train") : text.index("\n\nwall ")].splitlines()
+    table = text[text.index("ce-short · train") : text.index("\n\n± uncertain")].splitlines()
     assert [line.split()[0].rpartition("/")[2] for line in table[3:] if "─" not in line] == [
         "fast", "slow", "wrong", "crash", "late", "trace",
     ]  # fmt: skip

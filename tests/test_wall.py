@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import rnnbench
-from rnnbench.files import FUSE, worker_package
+from rnnbench.files import FUSE, cells_package, worker_package
 from rnnbench.manifests import manifests
 
 DRIVER = Path(rnnbench.__file__).parent
 WORKER = worker_package()
 DEPENDENCIES = {"typer", "rich", "msgspec", "numpy", "packaging", "psutil", "jinja2", "altair", "vl_convert"}
 
+CELLS = cells_package()
 DRIVER_FILES = sorted(DRIVER.rglob("*.py"))
 WORKER_FILES = sorted(WORKER.rglob("*.py"))
 
@@ -82,15 +83,19 @@ def test_there_is_something_to_look_at():
 
 
 def test_the_driver_imports_the_standard_library_and_its_dependencies_only():
-    allowed = sys.stdlib_module_names | DEPENDENCIES | {"rnnbench"}
+    allowed = sys.stdlib_module_names | DEPENDENCIES | {"rnnbench", CELLS.name}
     foreign = {(path.name, name) for path in DRIVER_FILES for name in imported(path) if name not in allowed}
     assert foreign == set()
 
 
 def test_the_worker_imports_the_standard_library_numpy_and_in_its_folder_the_framework():
-    allowed = sys.stdlib_module_names | {"numpy", "rnnbench_worker"}
+    allowed = sys.stdlib_module_names | {"numpy", "rnnbench_worker", CELLS.name}
     for path in WORKER_FILES:
         assert set(imported(path)) <= allowed | own_packages(framework_of(path)), path
+
+
+def test_the_cells_import_nothing():
+    assert {name for path in CELLS.glob("*.py") for name in imported(path)} == {"importlib"}
 
 
 def test_a_folder_of_systems_is_a_framework():
@@ -118,8 +123,8 @@ LAYERS = (
     ("units", "files", "text", "machine", "scratch"),
     ("method", "manifests", "reference", "stats", "published.rows"),
     ("environments", "store"),
-    ("plan", "resuming"),
-    ("launch",),
+    ("plan", "resuming", "last_run"),
+    ("launch", "estimate"),
     ("verify", "profile"),
     ("graph",),
     ("session",),

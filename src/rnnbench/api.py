@@ -18,6 +18,7 @@ from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
 from rnnbench.errors import UserError
+from rnnbench.last_run import run_named
 from rnnbench.launch.listener import Listener
 from rnnbench.method import make_method
 from rnnbench.plan import Plan, Selection
@@ -51,19 +52,23 @@ def make_plan(
     versions: Sequence[str] = (),
 ) -> Plan:
     """The cases that would be run. Systems are chosen by globs, workloads by name or as objects. Runs nothing."""
-    chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in workloads)
+    phases, precisions = _as_several(phases), _as_several(precisions)
+    _require_known("phases", phases, PHASES)
+    _require_known("precisions", precisions, PRECISIONS)
+    names: Sequence[str | Workload] = (workloads,) if isinstance(workloads, str) else workloads
+    chosen = tuple(one if isinstance(one, Workload) else parse_workload(one) for one in names)
     fields = {
-        "systems": tuple(systems),
+        "systems": tuple(_as_several(systems)),
         "workloads": chosen,
         "phases": tuple(phases),
         "device": device,
         "precisions": tuple(precisions),
-        "versions": tuple(versions),
+        "versions": tuple(_as_several(versions)),
     }
     try:
         selection = msgspec.convert(fields, Selection)
     except msgspec.ValidationError as error:
-        raise UserError(str(error), f"phases: {', '.join(PHASES)}; precisions: {', '.join(PRECISIONS)}") from error
+        raise UserError(f"these arguments choose no plan: {error}", "see help(rnnbench.make_plan)") from error
     return plan_selection(selection)
 
 
@@ -88,8 +93,8 @@ def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool
 
 
 def load_run(folder: str | Path) -> Results:
-    """Read a run from its folder."""
-    return Results(read_folder(Path(folder)))
+    """Read a run from its folder; `last` is the newest run."""
+    return Results(read_folder(run_named(Path(folder))))
 
 
 def compare_runs(
@@ -118,8 +123,19 @@ def check_run(results: Results) -> list[Finding]:
     return check.check_run(results.contents)
 
 
+def _as_several(value: Sequence[str]) -> Sequence[str]:
+    """One name stands for a list of one; its letters would be taken for names otherwise."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _require_known(argument: str, values: Sequence[object], allowed: Sequence[str]) -> None:
+    for value in values:
+        if value not in allowed:
+            raise UserError(f"{argument} cannot contain {value!r}", f"allowed: {', '.join(allowed)}")
+
+
 def _difference_kinds(across: Collection[str]) -> list[DifferenceKind]:
     unknown = sorted(set(across) - set(CROSSABLE))
     if unknown:
-        raise UserError(f"'{unknown[0]}' is not a valid difference", f"allowed: {', '.join(CROSSABLE)}")
+        raise UserError(f"across cannot contain '{unknown[0]}'", f"allowed: {', '.join(CROSSABLE)}")
     return [kind for kind in CROSSABLE if kind in across]

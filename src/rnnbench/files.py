@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.errors import UserError
+
 
 def cache_folder() -> Path:
     """For environments and verification results: it can be deleted at any time."""
@@ -82,6 +84,26 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def require_writable(folder: Path) -> None:
+    """Raise a UserError unless files can be written to this folder, which need not exist yet. Nothing stays of the try.
+
+    It is tried, not asked: in /proc not even root may create what the permissions allow.
+    """
+    made: list[Path] = []
+    try:
+        for path in (*reversed(folder.absolute().parents), folder.absolute()):
+            if not os.path.lexists(path):
+                path.mkdir()
+                made.append(path)
+        os.rmdir(tempfile.mkdtemp(prefix=".rnnbench-", dir=folder))
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}", "choose another folder") from error
+    finally:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir()
 
 
 def _umask() -> int:

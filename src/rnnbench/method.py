@@ -32,16 +32,18 @@ def make_method(
     ):
         if value not in allowed:
             raise UserError(f"'{value}' is not a valid {what}", f"allowed: {', '.join(allowed)}")
-    for number, least, what in (
-        (launches, 0, "launches"),
-        (repeats or 0, 0, "the number of repeats"),
-        (limit_seconds, 1, "the time limit"),
-        (memory_gb, 0, "the memory limit"),
-        (threads, 0, "threads"),
-        (seed, 0, "the seed"),
-        (ahead, 1, "the number of parallel workers"),
+    for number, least, most, what in (
+        (launches, 0, 10_000, "launches"),
+        (repeats or 0, 0, 10_000, "the number of repeats"),
+        (limit_seconds, 1, 10**9, "the time limit"),
+        (memory_gb, 0, 10**6, "the memory limit"),
+        (threads, 0, 100_000, "threads"),
+        (seed, 0, 10**15, "the seed"),
+        (ahead, 1, 10_000, "the number of parallel workers"),
     ):
-        if not least <= number < float("inf"):  # written so that NaN is refused too
+        if number > most:
+            raise UserError(f"{what} cannot be {_shown(number)}: it is too large", f"it can be at most {most:,}")
+        if not least <= number:  # written so that NaN is refused too
             raise UserError(f"{what} cannot be {number:g}", f"it must be at least {least}")
     if ahead > 1 and protocol != "adaptive":
         raise UserError(
@@ -69,6 +71,11 @@ def make_method(
         return msgspec.convert(msgspec.to_builtins(method), Method)  # what could not be read again is refused now
     except msgspec.ValidationError as error:
         raise UserError(f"this method cannot be used: {error}", "choose smaller numbers") from error
+
+
+def _shown(number: float) -> str:
+    """Also an integer of a thousand digits, which no float can be made of."""
+    return f"{number:g}" if number < 10**300 else "so many"
 
 
 def pick_threads(wanted: int) -> tuple[int, tuple[int, ...]]:

@@ -11,16 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from rnnbench.domain.case import Case, LeftOut
+from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
-from rnnbench.domain.workload import Phase, Workload
+from rnnbench.domain.workload import Phase, Workload, least_memory
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, parse_spec
 from rnnbench.errors import UserError, nearest
-from rnnbench.machine import find_gpus, this_processor
+from rnnbench.machine import find_gpus, this_processor, total_memory
 from rnnbench.manifests import manifests
+from rnnbench.units import size
 
 #: Why a row has no other cell than those that its manifest names.
 _WITHOUT_CELL = {
@@ -65,7 +66,7 @@ class Target(NamedTuple):
 def make_plan(selection: Selection) -> Plan:
     """Find out what this machine has, then combine the selection with it."""
     device = pick_device(selection.device)
-    systems = select_systems(selection.systems, headline=selection.headline)
+    systems = select_systems(selection.systems, device if selection.headline else None)
     targets, specs = find_targets(systems, selection.versions, device)
     workloads = selection.workloads or _default_workloads(selection.headline, device)
     cases, left_out = cross(systems, workloads, selection.phases, device, selection.precisions, targets)
@@ -91,8 +92,30 @@ def join_plans(first: Plan, *others: Plan) -> Plan:
     return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
 
 
-def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[System]:
-    """The systems whose names match any of the patterns, in the manifests' order."""
+def within_memory(plan: Plan, method: Method) -> Plan:
+    """The plan without cases that this machine cannot hold, whatever computes them; the reason says the bytes."""
+    kept: list[Case] = []
+    left_out = list(plan.left_out)
+    room = {device: _memory_of(device, method) for device in {case.device for case in plan.cases}}
+    for case in plan.cases:
+        needed = least_memory(plan.workloads[case.workload], case.phase, case.precision)
+        if 0 < room[case.device] < needed:
+            reason = f"it needs at least {size(needed)} of memory, and there are {size(room[case.device])}"
+            left_out.append(LeftOut(case=case, reason=reason))
+        else:
+            kept.append(case)
+    return msgspec.structs.replace(plan, cases=tuple(kept), left_out=tuple(left_out))
+
+
+def _memory_of(device: Device, method: Method) -> int:
+    """In bytes; 0: not known. A worker on a CPU may also have been given less than the machine has."""
+    if device == "cuda":
+        return max((gpu.memory_mib for gpu in find_gpus()), default=0) * 2**20
+    return method.memory_bytes or total_memory()
+
+
+def select_systems(patterns: tuple[str, ...], headline_on: Device | None = None) -> list[System]:
+    """The systems whose names match any of the patterns, in the manifests' order; or the headline ones of a device."""
     everything = [system for manifest in manifests().values() for system in manifest.system]
     for pattern in patterns:
         if not any(fnmatchcase(system.name, pattern) for system in everything):
@@ -102,10 +125,12 @@ def select_systems(patterns: tuple[str, ...], headline: bool = False) -> list[Sy
         system
         for system in everything
         if (not patterns or any(fnmatchcase(system.name, pattern) for pattern in patterns))
-        and (system.headline or not headline)
+        and (headline_on is None or system.is_headline(headline_on))
     ]
     if not selected:
-        raise UserError("none of the selected systems is a headline system", "leave out --headline")
+        raise UserError(
+            "none of the selected systems is a headline system", "choose others, or all systems instead of the headline"
+        )
     return selected
 
 
@@ -117,7 +142,7 @@ def pick_device(wanted: str) -> Device:
         return "cpu"
     gpus = find_gpus()
     if wanted == "cuda" and not gpus:
-        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "use --device cpu")
+        raise UserError("no CUDA device was found: nvidia-smi is missing or lists none", "choose the device cpu")
     return "cuda" if gpus else "cpu"
 
 

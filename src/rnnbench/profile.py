@@ -6,7 +6,7 @@ program new shapes and reports what was built again.
 
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from rnnbench.files import file_name
 from rnnbench.launch.events import Event, First, Hello, Profiled, Reshaped, Unprofiled
 from rnnbench.launch.job import ResolvedCase, make_job, workload_fields, write_workload_inputs
 from rnnbench.launch.launcher import outcome_of
+from rnnbench.launch.probe import watched
 from rnnbench.launch.worker import run_worker
 from rnnbench.scratch import scratch_folder
 
@@ -41,7 +42,8 @@ def launch_profile(
     inputs = write_workload_inputs(resolved.workload, method.seed, scratch, BATCHES)
     with scratch_folder("trace") as trace_folder:
         job = make_job("profile", resolved, method, str(inputs), arrays=trace_folder)
-        result = run_worker(resolved.environment, job, variables, method.limit_seconds, on_event)
+        with watched(method) as watch:
+            result = run_worker(resolved.environment, job, variables, method.limit_seconds, on_event)
         outcome, reason = outcome_of(case, method.threads, result)
         profile = Profile(
             case=case,
@@ -49,6 +51,7 @@ def launch_profile(
             outcome=outcome,
             reason=reason,
             stage=result.stage,
+            noisy=watch.was_busy,
             versions=next((event.versions for event in result.events if isinstance(event, Hello)), {}),
             log_tail="" if outcome == "ok" else result.log.tail(),
         )
@@ -78,7 +81,8 @@ def launch_retrace(
         variants.append({"change": change, "workload": workload_fields(other), "inputs": str(inputs)})
     inputs = write_workload_inputs(resolved.workload, method.seed, scratch, BATCHES)
     job = make_job("retrace", resolved, method, str(inputs), variants=variants)
-    result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event)
+    with watched(method) as watch:
+        result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, on_event)
     outcome, reason = outcome_of(resolved.case, method.threads, result)
     events = result.events
     return Retrace(
@@ -87,6 +91,7 @@ def launch_retrace(
         outcome=outcome,
         reason=reason,
         stage=result.stage,
+        noisy=watch.was_busy,
         first_call_s=next((event.seconds for event in events if isinstance(event, First)), None),
         reshapes=tuple(Reshape(**asdict(event)) for event in events if isinstance(event, Reshaped)),
         versions=next((event.versions for event in events if isinstance(event, Hello)), {}),
@@ -131,7 +136,7 @@ def per_batch_fields(found: Profiled, on_device: bool) -> dict[str, object]:
         "kernels_s": found.kernels_s if on_device else None,
         "kinds": seconds_by_kind(per_batch, busy_s),
         "counts": _counts_by_kind(per_batch),
-        "top": tuple(per_batch[:TOP_OPERATORS]),
+        "top": tuple(_scaled(per_batch, busy_s)[:TOP_OPERATORS]),
     }
 
 
@@ -143,14 +148,24 @@ def _counts_by_kind(operators: Iterable[Operator]) -> dict[str, float]:
     return counts
 
 
-def seconds_by_kind(operators: Iterable[Operator], busy_s: float) -> dict[str, float]:
-    """Seconds by kind, scaled so that they sum to `busy_s`: operators may overlap, so their sum can be larger."""
+def seconds_by_kind(operators: Sequence[Operator], busy_s: float) -> dict[str, float]:
+    """Seconds by kind; they sum to `busy_s`."""
     seconds: dict[str, float] = {}
-    for one in operators:
+    for one in _scaled(operators, busy_s):
         kind = kind_of(one.name)
         seconds[kind] = seconds.get(kind, 0.0) + one.seconds
-    total = sum(seconds.values())
-    return {kind: part / total * busy_s for kind, part in seconds.items()} if total else {}
+    return seconds
+
+
+def _scaled(operators: Sequence[Operator], busy_s: float) -> list[Operator]:
+    """The operators with times that sum to `busy_s`, so that every share has one denominator: a batch as it is timed.
+
+    A profiler adds time of its own to each operator, by which their sum can exceed the batch.
+    """
+    total = sum(one.seconds for one in operators)
+    return (
+        [Operator(one.name, one.count, one.seconds / total * busy_s) for one in operators] if total else list(operators)
+    )
 
 
 OperatorKind = Literal["product", "recurrent", "memory", "other"]

@@ -1,10 +1,10 @@
-"""A run from beginning to end: plan, prepare, verify, limits, launch, profile, show.
+"""A run from beginning to end: plan, prepare, verify, limits, launch, profile.
 
 Everything a step produces is stored before the next one begins. A run that was interrupted is resumed from its folder,
 by the same steps: each does only what the folder still lacks.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,9 @@ from rnnbench.domain.system import Device
 from rnnbench.environments.environment import arithmetic_variables
 from rnnbench.environments.holding import held
 from rnnbench.errors import UserError, describe_os_error
+from rnnbench.estimate import keep_rate
 from rnnbench.files import file_name
+from rnnbench.last_run import remember_run
 from rnnbench.launch.busy import describe_load
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
@@ -31,7 +33,7 @@ from rnnbench.launch.probe import BestProbe, on_quiet_processors
 from rnnbench.launch.schedule import launches_left, run_schedule
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool
-from rnnbench.plan import Plan, Selection, make_plan
+from rnnbench.plan import Plan, Selection, make_plan, within_memory
 from rnnbench.profile import launch_profile, launch_retrace
 from rnnbench.resuming import (
     require_frameworks,
@@ -40,7 +42,7 @@ from rnnbench.resuming import (
     require_same_programs,
 )
 from rnnbench.scratch import scratch_folder, sweep
-from rnnbench.store import Contents, append, create_folder, log_name, read_folder, require_empty, sole_use, write_log
+from rnnbench.store import Contents, append, create_folder, log_name, read_folder, require_usable, sole_use, write_log
 from rnnbench.verify.full_size import full_size_checks
 from rnnbench.verify.proofs import proofs_for, small_version, verification_jobs
 from rnnbench.verify.verifier import run_proofs
@@ -49,28 +51,22 @@ ProfilePart = Literal["operators", "shapes"]
 PROFILE_PARTS: tuple[ProfilePart, ...] = ("operators", "shapes")
 _PART_OF_RECORD: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators", Retrace: "shapes"}
 
-Show = Callable[[Contents], None]
-
-
-def show_nothing(contents: Contents) -> None:
-    """For callers that only want the contents."""
-
 
 def run(
     chosen: Selection | Plan,
     method: Method,
     folder: Path,
     listener: Listener,
-    show: Show = show_nothing,
     *,
     command: Sequence[str] = (),
     data: str = "",
     profile: bool = False,
 ) -> Contents:
-    """A new run in a new folder, with everything from the plan to the tables."""
+    """A new run in a new folder, with everything from the plan to the last launch."""
     plan = chosen if isinstance(chosen, Plan) else make_plan(chosen)
     begin_run(plan, method, folder, listener, command=command, data=data, profile=profile)
-    return resume(folder, listener, show, trust=True)  # its interpreters were found here a moment ago
+    remember_run(folder)
+    return resume(folder, listener, trust=True)  # its interpreters were found here a moment ago
 
 
 def begin_run(
@@ -84,14 +80,14 @@ def begin_run(
     profile: bool = False,
 ) -> Run:
     """Prepare the environments, then create the run's folder. From then on an interruption loses nothing."""
-    require_empty(folder)  # checked first, because creating environments takes minutes
+    require_usable(folder)  # checked first, because creating environments takes minutes
     for workload in plan.workloads.values():
         if workload.one_step:
             raise UserError(
                 f"{workload.name} cannot be timed: a single step is too short to measure",
                 "see its graph with `rnnbench graph`, or verify it with `rnnbench verify -w elman-step`",
             )
-    prepared = prepare(plan, listener)
+    prepared = prepare(within_memory(plan, method), listener)
     device: Device = "cuda" if all(case.device == "cuda" for case in prepared.cases) else "cpu"
     new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -116,7 +112,6 @@ def begin_run(
 def resume(
     folder: Path,
     listener: Listener,
-    show: Show = show_nothing,
     *,
     retry_failed: bool = False,
     limit_seconds: float | None = None,
@@ -148,9 +143,7 @@ def resume(
             session.launch()
             if session.run.profile:
                 session.profile()
-    contents = read_folder(folder)
-    show(contents)
-    return contents
+    return read_folder(folder)
 
 
 def profile_run(
@@ -163,7 +156,7 @@ def profile_run(
     resumed: bool = False,
     trust: bool = False,
 ) -> None:
-    """Profile the cases of a run that have no profile yet. Nothing is timed."""
+    """Profile the cases of a run that have no profile yet. Only the machine's limit is timed, if it is not known."""
     sweep()
     with sole_use(folder):
         session = Session(folder, listener, retry_failed, limit_seconds)
@@ -175,6 +168,8 @@ def profile_run(
             if resumed:
                 require_same_environments(session.run)
                 require_same_programs(session.run)
+            if "operators" in parts:
+                session.measure_limits()  # the rate of the products means little without the machine's
             session.profile(parts)
 
 
@@ -261,6 +256,7 @@ class Session:
                     stage="start",
                 )
             append(self._folder, limit)
+            keep_rate(limit, self.run.method.threads)
             self._listener.limit_measured(limit)
             known.append(limit)
 

@@ -14,7 +14,7 @@ from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
-from rnnbench.files import DAMAGED_JSON, locked, read_regular, write_atomically
+from rnnbench.files import DAMAGED_JSON, locked, read_regular, require_writable, write_atomically
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
@@ -36,9 +36,18 @@ def require_empty(folder: Path) -> None:
     try:
         empty = not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
     except OSError as error:
-        raise UserError(f"cannot use {folder}: {error.strerror}", "give another --out") from error
+        raise UserError(f"cannot use {folder}: {error.strerror}", "choose another folder") from error
     if not empty:
-        raise UserError(f"{folder} is not an empty folder", "give another --out, or continue a run with --resume")
+        raise UserError(
+            f"{folder} is not an empty folder",
+            "choose another folder, or continue the run that is in it with `rnnbench run --resume`",
+        )
+
+
+def require_usable(folder: Path) -> None:
+    """Refuse a folder for a new run that is not empty or cannot be written to."""
+    require_empty(folder)
+    require_writable(folder)
 
 
 def create_folder(folder: Path, run: Run) -> None:
@@ -51,9 +60,9 @@ def create_folder(folder: Path, run: Run) -> None:
         (folder / LOGS).mkdir(exist_ok=True)
         write_atomically(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(run), indent=1))
     except FileExistsError:
-        raise UserError(f"another run has just begun in {folder}", "give another --out") from None
+        raise UserError(f"another run has just begun in {folder}", "choose another folder") from None
     except OSError as error:
-        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "give another --out") from error
+        raise UserError(f"cannot begin a run in {folder}: {error.strerror}", "choose another folder") from error
 
 
 @contextmanager

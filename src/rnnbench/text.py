@@ -53,11 +53,12 @@ def _is_number(text: str) -> bool:
 
 
 class Column:
-    """A heading and how its cells are aligned."""
+    """A heading, how its cells are aligned, and how soon it is dropped from a table that is too wide: 0 means never."""
 
-    def __init__(self, heading: str, right: bool = False) -> None:
+    def __init__(self, heading: str, right: bool = False, drop: int = 0) -> None:
         self.heading = heading
         self.right = right
+        self.drop = drop
 
     def fit(self, text: str, width: int) -> str:
         return text.rjust(width) if self.right else text.ljust(width)
@@ -79,6 +80,51 @@ def render_table(columns: Sequence[Column], rows: Sequence[Sequence[str] | None]
     lines = [line([column.heading for column in columns]), rule]
     lines += [rule if row is RULE else line(row) for row in rows]
     return "\n".join(lines)
+
+
+_LAST_COLUMN = 20  # characters that a last column of words gets at least; the rest of them can be cut
+
+
+def fit_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str] | None], width: int
+) -> tuple[list[Column], list[list[str] | None], list[str]]:
+    """The columns and rows that fit into so many characters, and the headings that were dropped.
+
+    Columns are taken by their importance as long as there is room. A last column that is never dropped is of words,
+    and is cut.
+    """
+    cells = [row for row in rows if row is not RULE]
+    widths = [max([len(column.heading), *(len(row[index]) for row in cells)]) for index, column in enumerate(columns)]
+    last = len(columns) - 1
+    words = last if not columns[last].drop else None
+    needed = [min(each, _LAST_COLUMN) if index == words else each for index, each in enumerate(widths)]
+    kept: list[int] = []
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].drop):
+        if not columns[index].drop or sum(needed[each] + 2 for each in (*kept, index)) - 2 <= width:
+            kept.append(index)
+    kept.sort()
+    room = max(_LAST_COLUMN, width - sum(widths[index] + 2 for index in kept if index != last))
+
+    def fitted(row: Sequence[str]) -> list[str]:
+        return [shortened(row[index], room) if index == words else row[index] for index in kept]
+
+    dropped = [column.heading for index, column in enumerate(columns) if index not in kept]
+    return [columns[index] for index in kept], [row if row is RULE else fitted(row) for row in rows], dropped
+
+
+def render_fitted(
+    columns: Sequence[Column], rows: Sequence[Sequence[str] | None], width: int | None, indent: str = ""
+) -> tuple[str, list[str]]:
+    """The table within this width, and the headings that were dropped for it; None: no limit."""
+    if width is None:
+        return render_table(columns, rows, indent), []
+    kept, cut, dropped = fit_table(columns, rows, width - len(indent))
+    return render_table(kept, cut, indent), dropped
+
+
+def shortened(text: str, most: int) -> str:
+    """The text in at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_\[\]|#~!$])")
@@ -124,6 +170,6 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right
 WIDTH = 110  # characters of running text per line in a terminal
 
 
-def wrapped(text: str, first: str, rest: str) -> str:
-    """Running text in lines, with a prefix for the first line and one for the others."""
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest)
+def wrapped(text: str, first: str, rest: str, width: int = WIDTH) -> str:
+    """Running text in lines, with a prefix for the first line and one for the others. No name is broken."""
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

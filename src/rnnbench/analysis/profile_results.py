@@ -1,4 +1,4 @@
-"""The result of profiling a case: its last profile and last retrace, and the bottleneck they show."""
+"""The result of profiling a case: its last profile and last retrace, the bottleneck they show, and what would help."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -6,9 +6,11 @@ from typing import Literal
 import msgspec
 
 from rnnbench import units
+from rnnbench.analysis.limit import TOLERANCE, Peak
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord, Reshape, Retrace
 from rnnbench.domain.system import Device
+from rnnbench.domain.workload import Workload, flops
 
 BottleneckName = Literal["launch-bound", "dispatch-bound", "matrix-multiply-bound", "memory-bound", ""]
 HALF = 0.5
@@ -61,6 +63,44 @@ def name_bottleneck(
     )
 
 
+class ProductRate(msgspec.Struct, frozen=True):
+    """How fast the matrix products of a batch run, by the work that the workload needs at least."""
+
+    flops_per_s: float
+    of_limit: float | None  # None: the machine's limit was not measured
+
+
+def find_product_rate(profile: Profile, workload: Workload, peak: Peak | None) -> ProductRate | None:
+    """None where no operator is called a product, or too few: some hide in operators with other names."""
+    if profile.outcome != "ok" or profile.products_s <= 0:
+        return None
+    rate = flops(workload, profile.case.phase) / profile.products_s
+    share = rate / peak.flops_per_s if peak else None
+    return None if share is not None and share > TOLERANCE else ProductRate(rate, share)
+
+
+_NEAR_LIMIT = 0.7
+
+
+def find_remedy(bottleneck: Bottleneck, rate: ProductRate | None, granularity: str) -> str:
+    """What would help, in one line. Gates can be packed only where they are not."""
+    pack = "pack the gates into one product, or " if granularity == "fine" else ""
+    match bottleneck.name:
+        case "launch-bound":
+            return f"{pack}replay the whole step as one CUDA graph (cudagraph): fewer launches by the host"
+        case "dispatch-bound":
+            return f"{pack}let the framework see the whole loop (script, compile, graph, jit): fewer, larger operators"
+        case "memory-bound":
+            return "fuse the element-wise operators: an execution that compiles them, or a cell in one operator"
+        case "":
+            return "nothing takes half of a batch, so no single change will halve it: try a coarser granularity"
+        case "matrix-multiply-bound" if rate is None or rate.of_limit is None:
+            return f"{pack}use a larger batch, or a lower precision: the products are what takes the time"
+        case "matrix-multiply-bound" if rate.of_limit >= _NEAR_LIMIT:
+            return "the products run near the machine's limit: only less work or a lower precision helps"
+    return f"{pack}use a larger batch: the products are too small for this machine"
+
+
 class ProfileResult(msgspec.Struct, frozen=True):
     """The last records of one case; either may be missing."""
 
@@ -76,6 +116,10 @@ class ProfileResult(msgspec.Struct, frozen=True):
     @property
     def bottleneck(self) -> Bottleneck | None:
         return find_bottleneck(self.successful_profile) if self.successful_profile else None
+
+    @property
+    def noisy(self) -> bool:
+        return any(one is not None and one.noisy for one in (self.profile, self.retrace))
 
     @property
     def new_batch(self) -> Reshape | None:

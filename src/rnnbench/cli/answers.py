@@ -1,34 +1,50 @@
-"""Texts that commands print: a plan with its estimate, verifications, and whether a run is fit to be published."""
+"""Texts that commands print: a plan and the question before a long one, verifications, and whether a run is fit."""
 
+import sys
 from collections.abc import Sequence
 
 import msgspec
+import typer
 
 from rnnbench import units
 from rnnbench.analysis.check import Finding, is_fit
+from rnnbench.cli.options import say
 from rnnbench.domain.case import Case, Method
+from rnnbench.errors import UserError
+from rnnbench.estimate import estimate_run
 from rnnbench.plan import Plan
-from rnnbench.text import RULE, Column, render_table
+from rnnbench.text import RULE, Column, render_fitted
 from rnnbench.verify.verifier import VerifiedPlan
 
-_START_S = 4.0  # to start a worker and import a framework
-_FIRST_CALL_S = 3.0  # when nothing is compiled
+_ASKED_S = 3600.0  # a plan that takes longer is asked about
 
 
-def estimate(plan: Plan, method: Method) -> tuple[float, float]:
-    """Seconds that a run takes when no compilation takes long, and the most that the time limits allow."""
-    launch = _START_S + _FIRST_CALL_S + method.warm_seconds / 2 + method.sample_seconds
-    verification = _START_S + _FIRST_CALL_S if method.verify else 0.0
-    typical = len(plan.cases) * (method.launches * launch + verification)
-    most = len(plan.cases) * (method.launches * (method.repeats + 1) + method.verify) * method.limit_seconds
-    return typical, most
+def require_consent(plan: Plan, method: Method, yes: bool) -> None:
+    """Ask before a long run; where nobody can answer, refuse it. Nothing has been created or downloaded yet."""
+    typical = estimate_run(plan, method).typical_s
+    if yes or typical <= _ASKED_S:
+        return
+    what = f"{len(plan.cases)} cases take about {units.duration(typical)}"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        say(f"{what}; --dry-run lists them. After Ctrl-C, `rnnbench run --resume last` goes on.", err=True)
+        if typer.confirm("Begin?", default=False, err=True):
+            return
+    raise UserError(
+        f"{what}, and were not begun",
+        "give --yes to begin, or choose fewer: systems, -w, --phase, --effort quick; --dry-run lists them",
+    )
 
 
-def show_plan(plan: Plan, method: Method) -> str:
-    columns = [Column(name) for name in ("workload", "system", "phase", "device", "precision", "environment")]
+def show_plan(plan: Plan, method: Method, width: int | None = None) -> str:
+    drop = {"precision": 2, "device": 1}
+    columns = [
+        Column(name, drop=drop.get(name, 0))
+        for name in ("workload", "system", "phase", "device", "precision", "environment")
+    ]
     rows = [list(msgspec.structs.astuple(case)) for case in plan.cases]
-    typical, most = estimate(plan, method)
-    parts = [render_table(columns, rows)] if rows else []
+    typical, most, measured = estimate_run(plan, method)
+    rate = "at this machine's rate" if measured else "at a guessed rate: this machine's is not known yet"
+    parts = [render_fitted(columns, rows, width)[0]] if rows else []
     if plan.left_out:
         reasons: dict[str, list[str]] = {}
         for left in plan.left_out:
@@ -39,30 +55,32 @@ def show_plan(plan: Plan, method: Method) -> str:
         parts.append("left out as unsupported:\n" + "\n".join(lines))
     parts.append(
         f"{len(plan.cases)} cases, {method.launches} launches each, {len(plan.left_out)} left out; "
-        f"about {units.duration(typical)} if no compilation takes long, at most {units.duration(most)} "
+        f"about {units.duration(typical)} if no compilation takes long ({rate}), at most {units.duration(most)} "
         f"(time limit {method.limit_seconds:.0f} s per launch)"
     )
     return "\n\n".join(parts)
 
 
 def plan_as_json(plan: Plan, method: Method) -> str:
-    typical, most = estimate(plan, method)
+    typical, most, measured = estimate_run(plan, method)
     fields = {
         "cases": plan.cases,
         "left_out": plan.left_out,
         "method": method,
         "estimate_s": round(typical, 1),
         "at_most_s": round(most, 1),
+        "rate_measured": measured,
     }
     return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
 
 
 _VERIFICATION_COLUMNS = [
-    Column(name) for name in ("workload", "system", "phase", "device", "precision", "status", "largest error")
-]
+    Column("workload"), Column("system"), Column("phase"), Column("device", drop=1), Column("precision", drop=2),
+    Column("status"), Column("largest error"),
+]  # fmt: skip
 
 
-def show_verifications(verified: VerifiedPlan) -> str:
+def show_verifications(verified: VerifiedPlan, width: int | None = None) -> str:
     """One line per case, and a summary below."""
     cases = [*(one.case for one in verified.verifications), *(left.case for left in verified.left_out)]
     environments: dict[str, set[str]] = {}
@@ -85,7 +103,7 @@ def show_verifications(verified: VerifiedPlan) -> str:
         for left in verified.left_out:
             add(left.case, "unsupported", left.reason)
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{render_table(_VERIFICATION_COLUMNS, rows)}\n\n{summary}"
+    return f"{render_fitted(_VERIFICATION_COLUMNS, rows, width)[0]}\n\n{summary}"
 
 
 def verifications_as_fields(verified: VerifiedPlan) -> list[dict[str, object]]:

@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, say
+from rnnbench.cli.options import Json, print_json, run_folder, say
 
 
 def audit(
     tables: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TABLE]...", help="CSV or Markdown files, or runs. Default: the published tables."),
+        typer.Argument(
+            metavar="[TABLE]...",
+            parser=run_folder,
+            help="CSV or Markdown files, or runs. Default: the published tables.",
+        ),
     ] = None,
     tolerance: Annotated[str, typer.Option(metavar="PERCENT", help="Report disagreements larger than this.")] = "2%",
     batches: Annotated[int, typer.Option(metavar="N", help="Timed batches, if a table does not say.")] = 0,
@@ -28,7 +32,7 @@ def audit(
       rnnbench audit
       rnnbench audit report/results.csv --tolerance 0.1%
       rnnbench audit somebodys-readme.md --batches 50 --batch 128
-      rnnbench audit runs/2026-11-15-101500
+      rnnbench audit last
     """
     import msgspec
 

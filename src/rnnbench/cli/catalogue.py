@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, Systems, WorkloadFile, print_json, say
+from rnnbench.cli.options import Json, Systems, Wide, WorkloadFile, print_json, say, say_table
 
 
 def systems(
     select: Systems = None,
+    wide: Wide = False,
     as_json: Json = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print docs/systems.md: published labels, support, reasons.")
@@ -25,12 +26,13 @@ def systems(
     from rnnbench.errors import UserError
     from rnnbench.manifests import manifests
     from rnnbench.plan import select_systems
-    from rnnbench.report.systems_page import systems_page
-    from rnnbench.text import Column, render_table
+    from rnnbench.report.systems_page import offered_devices, systems_page
+    from rnnbench.text import Column
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown cannot be combined", "give one of them")
     chosen = select_systems(tuple(select or ()))
+    devices = {system.name: offered_devices(manifests()[system.framework], system) for system in chosen}
     if as_markdown:
         say(systems_page(chosen, manifests()), nl=False)
         return
@@ -42,7 +44,7 @@ def systems(
                 "granularity": system.granularity,
                 "execution": system.execution,
                 "phases": system.phases,
-                "devices": system.devices,
+                "devices": devices[system.name],
                 "precisions": system.precisions,
                 "biases": system.biases,
                 "headline": system.headline,
@@ -53,9 +55,12 @@ def systems(
         ]
         print_json(fields)
         return
-    rows = [[system.name, ", ".join(system.phases), ", ".join(system.devices), system.description] for system in chosen]
-    columns = [Column("system"), Column("phases"), Column("devices"), Column("what it is")]
-    say(render_table(columns, rows))
+    rows = [
+        [system.name, ", ".join(system.phases), ", ".join(devices[system.name]), system.description]
+        for system in chosen
+    ]
+    columns = [Column("system"), Column("phases", drop=2), Column("devices", drop=1), Column("what it is")]
+    say_table(columns, rows, wide)
 
 
 def workloads(
@@ -63,6 +68,7 @@ def workloads(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="e.g. ce-short or 'ptb-lm[batch=16]'. Default: all.")
     ] = None,
     file: WorkloadFile = None,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """List the workloads with their parameters and the work in one batch.
@@ -77,7 +83,7 @@ def workloads(
     from rnnbench.cli.options import read_workloads
     from rnnbench.domain.catalog import CATALOG
     from rnnbench.domain.workload import compulsory_bytes, flops, parameter_count
-    from rnnbench.text import Column, render_table
+    from rnnbench.text import Column
     from rnnbench.units import figures, size
 
     chosen = read_workloads(names, file) if names else (*CATALOG.values(), *read_workloads(None, file))
@@ -94,9 +100,9 @@ def workloads(
         print_json(fields)
         return
     columns = [
-        Column("workload"), Column("batch × steps × input"), Column("stack"), Column("head"), Column("loss"),
-        Column("parameters", right=True), Column("GFLOP forward", right=True), Column("train", right=True),
-        Column("bytes train", right=True), Column("from"),
+        Column("workload"), Column("batch × steps × input"), Column("stack"), Column("head", drop=2),
+        Column("loss", drop=1), Column("parameters", right=True, drop=4), Column("GFLOP forward", right=True, drop=3),
+        Column("train", right=True, drop=3), Column("bytes train", right=True, drop=5), Column("from", drop=6),
     ]  # fmt: skip
     rows = []
     for one in chosen:
@@ -118,4 +124,4 @@ def workloads(
                 one.origin,
             ]
         )
-    say(render_table(columns, rows))
+    say_table(columns, rows, wide)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, say, warn_of_damage
+from rnnbench.cli.options import Json, Wide, print_json, say, terminal_width, warn_of_damage
 
 if TYPE_CHECKING:
     from rnnbench.analysis.differences import DifferenceKind
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The earlier run's folder, or FOLDER@ENVIRONMENT; last: the newest.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The later run's folder, which is judged.")],
     across: Annotated[
         str,
@@ -25,6 +27,7 @@ def compare(
     fail_above: Annotated[
         str, typer.Option(metavar="PERCENT", help="Exit with 1 if a case is slower by more than this.")
     ] = "",
+    wide: Wide = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -39,7 +42,7 @@ def compare(
 
     \b
     Examples:
-      rnnbench compare runs/before runs/after
+      rnnbench compare runs/before last
       rnnbench compare runs/torch-2.9 runs/torch-2.13 --across environment
       rnnbench compare runs/both@pytorch-2.9.1 runs/both@pytorch-2.13.0
       rnnbench compare runs/main runs/branch --across source --fail-above 5% --markdown
@@ -62,7 +65,8 @@ def compare(
         fields = as_fields(found, *sides, failed)
         print_json(fields)
     else:
-        say((as_markdown if markdown else as_text)(found, *sides, failed))
+        width = None if wide else terminal_width()
+        say(as_markdown(found, *sides, failed) if markdown else as_text(found, *sides, failed, width))
     for name, contents in ((a, first), (b, second)):
         warn_of_damage(f"{name}, ", contents)
     if failed:
@@ -72,12 +76,13 @@ def compare(
 def _read_run(text: str) -> "tuple[Contents, bool]":
     """Read a run, and whether one of its environments was named."""
     from rnnbench.analysis.compare import choose_environment
+    from rnnbench.cli.options import run_folder
     from rnnbench.store import read_folder
 
     path, at, environment = text.rpartition("@")
     if at and not Path(text).exists():
-        return choose_environment(read_folder(Path(path)), environment), True
-    return read_folder(Path(text)), False
+        return choose_environment(read_folder(run_folder(path)), environment), True
+    return read_folder(run_folder(text)), False
 
 
 def _allowed_differences(text: str, both_named: bool) -> "list[DifferenceKind]":

@@ -58,15 +58,24 @@ def create(
     """
     from functools import partial
 
+    from rnnbench.cli.progress import Progress
+    from rnnbench.environments.create import Passing, make_all
     from rnnbench.environments.create import create as create_environment
-    from rnnbench.environments.create import make_all
     from rnnbench.environments.external import external_interpreters
     from rnnbench.environments.spec import parse_spec
     from rnnbench.errors import UserError
 
     # All are parsed before the first is created: a typing error should not appear after ten minutes.
     wanted = list({spec.id: spec for spec in (parse_spec(text, device) for text in specs)}.values())
-    made = make_all(wanted, partial(create_environment, fresh=fresh), say)
+    with Progress() as progress:
+
+        def report(line: str) -> None:
+            if isinstance(line, Passing):
+                progress.preparing(line)
+            else:
+                say(line)
+
+        made = make_all(wanted, partial(create_environment, fresh=fresh), report)
     for spec, environment in zip(wanted, made, strict=True):
         if isinstance(environment, UserError):
             continue

@@ -54,10 +54,12 @@ def graph(
     from rnnbench.cli.options import one_of, read_selection, read_workloads
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
-    from rnnbench.files import write_atomically
+    from rnnbench.files import require_writable, write_atomically
     from rnnbench.method import make_method
 
     method = make_method(limit_seconds=limit, threads=1)
+    if out is not None:
+        require_writable(out.parent)  # before minutes are spent on the graph
     if story:
         if select or form:
             raise UserError("--story has fixed systems and a fixed format", "combine it with --out FILE only")
@@ -77,11 +79,12 @@ def graph(
     from rnnbench.graph.capture import capture_graphs
     from rnnbench.graph.drawing import as_svg
     from rnnbench.graph.write import as_dot, as_json, as_table, as_text
-    from rnnbench.plan import make_plan
+    from rnnbench.plan import make_plan, within_memory
     from rnnbench.verify.proofs import small_version
 
     workloads = tuple(one if full else small_version(one) for one in read_workloads([workload], workloads_from))
-    plan = make_plan(read_selection(select, workloads, [phase] if phase else None, device, None, versions))
+    selection = read_selection(select, workloads, [phase] if phase else None, device, None, versions)
+    plan = within_memory(make_plan(selection), method)
     form = form or ("text" if len(plan.systems) == 1 else "table")
     count = len({(case.system, case.environment) for case in plan.cases})
     if form in ("svg", "dot") and count > 1:

@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import Json, print_json, say, warn_of_damage
+from rnnbench.cli.options import Json, RunFolders, Wide, print_json, say, terminal_width, warn_of_damage
 
 
 def history(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The runs' folders: one with many versions, or several.")
-    ],
+    runs: RunFolders,
     system: Annotated[
         list[str] | None,
         typer.Option("--system", "-s", metavar="GLOB", help="Only these systems, e.g. 'pytorch/*/eager'. Repeatable."),
@@ -29,6 +27,7 @@ def history(
         str,
         typer.Option("--format", metavar="LIST", help="With --out: html, md, csv, json, svg, png. Default: all."),
     ] = "html,md,csv,json,svg,png",
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Show systems over versions: the time in each, and its ratio to the newest, with intervals.
@@ -40,7 +39,7 @@ def history(
     \b
     Examples:
       rnnbench run pytorch/stack/eager -w ce-short --versions 1.0.0,1.3.1,1.12.1,2.13.0 --out runs/versions
-      rnnbench history runs/versions
+      rnnbench history last
       rnnbench history runs/versions runs/newer --system 'pytorch/*/eager' --out history
       rnnbench history runs/versions --json
     """
@@ -65,6 +64,6 @@ def history(
     elif as_json:
         print_json(as_fields(lines, titled))
     else:
-        say(as_text(lines, titled))
+        say(as_text(lines, titled, None if wide else terminal_width()))
     for name, one in zip(names, contents, strict=True):
         warn_of_damage(f"{name}, ", one)

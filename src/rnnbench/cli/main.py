@@ -58,9 +58,9 @@ def about(
     Examples:
       rnnbench systems                                     list what can be run
       rnnbench run 'pytorch/*/eager' -w ce-short           verify and time some systems
-      rnnbench show runs/2026-11-15-101500                 print the tables of a run again
-      rnnbench explain runs/2026-11-15-101500              explain what its numbers mean
-      rnnbench report runs/2026-11-15-101500 --out report  write a page, charts, Markdown, CSV
+      rnnbench show last                                   print the tables of the newest run again
+      rnnbench explain last                                say what to do, in ten lines
+      rnnbench report last --out report                    write a page, charts, Markdown, CSV
       rnnbench compare runs/before runs/after              show what became faster or slower
       rnnbench history runs/versions                       show systems over framework versions
       rnnbench verify 'pytorch/*'                          verify systems without timing them
@@ -83,6 +83,10 @@ def main() -> None:
         # The reader has closed the pipe (`rnnbench show … | head`): print nothing more, not even on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except MemoryError as error:
+        say(f"rnnbench: there is not enough memory{f': {error}' if str(error) else ''}", err=True)
+        say("  choose a smaller workload, such as -w 'ptb-lm[batch=16]', or close other programs", err=True)
+        sys.exit(2)
     except OSError as error:
         # A disk that is full, a folder that is gone or cannot be written to: the message says which, no traceback.
         say(f"rnnbench: {describe_os_error(error)}", err=True)

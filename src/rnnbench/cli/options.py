@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,27 @@ if TYPE_CHECKING:
     from rnnbench.domain.workload import Workload
     from rnnbench.plan import Selection
     from rnnbench.store import Contents
+    from rnnbench.text import Column
 
+
+def run_folder(text: str) -> Path:
+    """The folder of a run that the user names: `last` is the newest."""
+    from rnnbench.last_run import run_named
+
+    return run_named(Path(text))
+
+
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", parser=run_folder, help="The run's folder, or last: the newest run.")
+]
+RunFolders = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...", parser=run_folder, help="Run folders, of one or several machines; last: the newest."
+    ),
+]
+Wide = Annotated[bool, typer.Option("--wide", help="Every column and reason, however narrow the terminal is.")]
+Legend = Annotated[bool, typer.Option("--legend", help="Also explain the columns.")]
 Systems = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SELECT]...", help="Systems by name or glob, e.g. 'pytorch/*/eager'. Default: all."),
@@ -76,8 +96,10 @@ def percent(text: str, option: str) -> float:
         value = float(number) / 100
     except ValueError:
         value = -1.0
-    if not sign or rest or not 0 <= value < 10:
+    if not sign or rest or not value >= 0:
         raise UserError(f"{option} is '{text}'", "write it like 5%")
+    if value >= 10:
+        raise UserError(f"{option} is '{text}', which is too large", "it must be below 1000%")
     return value
 
 
@@ -189,11 +211,31 @@ def resumed_with_trust(resume: Callable[[bool], None], trust: bool) -> None:
         resume(True)
 
 
+_NO_LIMIT = 100_000  # characters in a line of a file or a pipe
+
+
+def terminal_width() -> int:
+    """The characters that fit into a line; COLUMNS is believed, and what is not a terminal has no limit."""
+    import shutil
+
+    return max(40, shutil.get_terminal_size((_NO_LIMIT, 0)).columns)
+
+
 def say(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print text that may come from others: no control character of it reaches the terminal. All output goes here."""
     from rnnbench.text import printable
 
     typer.echo(printable(str(text)), err=err, nl=nl)
+
+
+def say_table(columns: "Sequence[Column]", rows: "Sequence[Sequence[str]]", wide: bool = False) -> None:
+    """Print a table that fits the terminal, and say what was dropped for it."""
+    from rnnbench.text import render_fitted
+
+    table, dropped = render_fitted(columns, rows, None if wide else terminal_width())
+    say(table)
+    if dropped:
+        say(f"\n--wide shows the columns {', '.join(dropped)}")
 
 
 def print_json(value: object) -> None:

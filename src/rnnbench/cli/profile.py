@@ -8,6 +8,7 @@ import typer
 
 from rnnbench.cli.options import (
     CaseOptions,
+    Legend,
     RetryFailed,
     Seed,
     Threads,
@@ -15,7 +16,9 @@ from rnnbench.cli.options import (
     at_least,
     one_of,
     resumed_with_trust,
+    run_folder,
     say,
+    terminal_width,
     with_case_options,
 )
 
@@ -44,15 +47,23 @@ def profile(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Resume an interrupted profile, or profile the cases of a run."),
+        typer.Option(
+            metavar="FOLDER",
+            parser=run_folder,
+            help="Resume an interrupted profile, or profile the cases of a run; last: the newest run.",
+        ),
     ] = None,
     retry_failed: RetryFailed = False,
     trust: Trust = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="What is printed: text, md or json.")
     ] = "text",
+    legend: Legend = False,
 ) -> None:
     """Explain why rows are slow: the operators of a batch, where its time goes, and what a new shape costs.
+
+    Up to six systems are shown side by side, each with a line of advice. The rate of the matrix products is compared
+    with the machine's limit, which is measured first. ~ marks what was profiled while the machine was busy.
 
     Each case is launched twice, and neither launch is a measurement. One runs a few batches under the framework's own
     profiler and shows operators or kernels per batch, the time in which none runs, the bottleneck in one sentence,
@@ -62,6 +73,7 @@ def profile(
     \b
     Examples:
       rnnbench profile pytorch/fine/eager -w ptb-lm --phase train
+      rnnbench profile pytorch/fine/eager pytorch/stack/eager -w ptb-lm --phase train
       rnnbench profile '*' -w ptb-lm --format md --out profiles/ptb-lm
       rnnbench profile '*/graph*' -w ce-short --only shapes --small
       rnnbench profile --resume profiles/ptb-lm
@@ -81,7 +93,7 @@ def profile(
             raise UserError("--resume profiles the cases of its folder", "give it without a selection")
 
         def resume_it(trusted: bool) -> None:
-            _profile_folder(resume, parts, form, retry_failed, limit, resumed=True, trust=trusted)
+            _profile_folder(resume, parts, form, legend, retry_failed, limit, resumed=True, trust=trusted)
 
         resumed_with_trust(resume_it, trust)
         return
@@ -93,7 +105,7 @@ def profile(
     method = make_method(limit_seconds=seconds, threads=threads, seed=seed, verify=False)
     selection = cases.selection()
     folder = _begin_profile(_on_small_workloads(selection) if small else selection, method, out)
-    _profile_folder(folder, parts, form)
+    _profile_folder(folder, parts, form, legend)
 
 
 def _on_small_workloads(selection: "Selection") -> "Selection":
@@ -125,6 +137,7 @@ def _profile_folder(
     folder: Path,
     parts: "list[ProfilePart]",
     form: str,
+    legend: bool,
     retry_failed: bool = False,
     limit_seconds: float | None = None,
     resumed: bool = False,
@@ -153,8 +166,10 @@ def _profile_folder(
     contents = read_folder(folder)
     markdown = profiles_as_markdown(contents)
     write_atomically(folder / "profile.md", markdown.encode())
-    shown = {"text": show_profiles, "md": lambda contents: markdown, "json": encode}[form]
-    say(shown(contents))
+    if form == "text":
+        say(show_profiles(contents, terminal_width(), legend))
+    else:
+        say(markdown if form == "md" else encode(contents))
     for line in contents.damaged:
         say(f"rnnbench: {line}: skipped", err=True)
     if interrupted:

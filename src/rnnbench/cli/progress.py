@@ -1,7 +1,8 @@
-"""Progress in the terminal: a line for each result, and below them a bar that shows what is being done.
+"""Progress in the terminal: one line in place, with a bar and what is being done or was just measured.
 
-It is drawn when something happens, never on a timer, because the driver must sleep while a worker measures. Where
-standard error is not a terminal, only the lines are printed.
+Only what a reader must not miss stays as a line of its own: what failed, what is wrong, what was noisy, warnings. The
+line is drawn when something happens, never on a timer, because the driver must sleep while a worker measures. Where
+standard error is not a terminal, nothing can be drawn in place, and every result is a line.
 """
 
 import time
@@ -19,9 +20,13 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
 from rnnbench.launch.listener import Listener
-from rnnbench.text import printable
+from rnnbench.text import printable, shortened
 
 _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
+
+
+_BAR_WIDTH = 16
+_COUNT_WIDTH = 16  # of `1,234/1,234` and the blanks between
 
 
 class Progress(Listener):
@@ -30,7 +35,7 @@ class Progress(Listener):
     def __init__(self) -> None:
         self._console = Console(stderr=True, soft_wrap=True, highlight=False)
         self._bar = Bar(
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=_BAR_WIDTH),
             MofNCompleteColumn(),
             TextColumn("{task.description}", markup=False),
             console=self._console,
@@ -58,10 +63,19 @@ class Progress(Listener):
     def note(self, text: str) -> None:
         self._console.print(printable(text), markup=False)
 
+    def preparing(self, text: str) -> None:
+        self._bar.update(self._task, visible=True)
+        self._show_current(text)
+
+    def _begin(self, text: str) -> None:
+        """Name a step: in place where that is possible, before its bar appears."""
+        if not self._console.is_terminal:
+            self.note(text)
+
     def verifying(self, total: int) -> None:
         if total:
-            self.note(f"verifying {total} cases against the float64 reference")
-        self._begin_step(total, "verifying")
+            self._begin(f"verifying {total} cases against the float64 reference")
+        self._begin_step(total, "verifying against the float64 reference")
 
     def verified(self, verification: Verification) -> None:
         case, worst = verification.case, verification.worst
@@ -72,8 +86,8 @@ class Progress(Listener):
 
     def measuring_limits(self, total: int) -> None:
         if total:
-            self.note("measuring the machine's limit: matrix products and copies")
-        self._begin_step(total, "")
+            self._begin("measuring the machine's limit: matrix products and copies")
+        self._begin_step(total, "measuring the machine's limit")
 
     def limit_measured(self, limit: Limit) -> None:
         name = f"{limit.environment} {limit.device} {limit.precision}"
@@ -82,17 +96,17 @@ class Progress(Listener):
         else:
             what = f"{units.rate(limit.flops_per_s, 'FLOP')}, {units.rate(limit.bytes_per_s, 'B')}"
             what += ", noisy" if limit.noisy else ""
-        self._print_result(limit.outcome, f"{name}: {what}")
+        self._print_result(limit.outcome, f"{name}: {what}", remarkable=limit.noisy)
 
     def timing(self, total: int) -> None:
-        self.note(f"timing: {total} launches")
+        self._begin(f"timing: {total} launches")
         self._begin_step(total, "")
 
     def launching(self, case: Case, round_number: int) -> None:
-        self._show_current(f"{_case_name(case)}: starting")
+        self._show_current(f"{_short_name(case)}: starting")
 
     def stage(self, case: Case, stage: str) -> None:
-        self._show_current(f"{_case_name(case)}: {stage}")
+        self._show_current(f"{_short_name(case)}: {stage}")
 
     def launched(self, launch: Launch) -> None:
         if launch.outcome == "ok":
@@ -101,11 +115,11 @@ class Progress(Listener):
             what += ", noisy" if launch.noisy else ""
         else:
             what = f"{launch.outcome}: {launch.reason}"
-        self._print_result(launch.outcome, f"{_case_name(launch.case)}: {what}")
+        self._print_result(launch.outcome, f"{_case_name(launch.case)}: {what}", remarkable=launch.noisy)
 
     def profiling(self, total: int) -> None:
         if total:
-            self.note(f"profiling: {total} launches, none of them a measurement")
+            self._begin(f"profiling: {total} launches, none of them a measurement")
         self._begin_step(total, "")
 
     def profiled(self, record: ProfileRecord) -> None:
@@ -124,14 +138,17 @@ class Progress(Listener):
         self._bar.update(self._task, total=total, completed=0, description=text, visible=total > 0)
         self._bar.refresh()
 
-    def _print_result(self, outcome: str, text: str) -> None:
+    def _print_result(self, outcome: str, text: str, remarkable: bool = False) -> None:
         self._done += 1
         # Noisy launches are repeated, so there can be more results than expected.
         self._total = max(self._total, self._done)
-        number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
-        self._console.print(
-            Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
-        )
+        if remarkable or not self._console.is_terminal or outcome not in ("ok", "verified"):
+            number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
+            self._console.print(
+                Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
+            )
+        else:
+            self._describe(text)
         self._bar.update(self._task, completed=self._done, total=self._total)
         self._bar.refresh()
 
@@ -143,9 +160,20 @@ class Progress(Listener):
         return f"  ({units.duration(seconds_each * left)} left)"
 
     def _show_current(self, text: str) -> None:
-        self._bar.update(self._task, description=printable(text))
+        self._describe(text)
         self._bar.refresh()
+
+    def _describe(self, text: str) -> None:
+        """What stands beside the bar: cut, since a second line could not be drawn over."""
+        left = self._time_left()
+        room = max(10, self._console.width - _BAR_WIDTH - _COUNT_WIDTH - len(left))
+        self._bar.update(self._task, description=shortened(printable(text), room) + left)
 
 
 def _case_name(case: Case) -> str:
     return f"{case.system} @ {case.environment} {case.workload} {case.phase} {case.device} {case.precision}"
+
+
+def _short_name(case: Case) -> str:
+    """Enough to know where a run is."""
+    return f"{case.system} {case.phase} {case.workload}"

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import say
+from rnnbench.cli.options import RunFolders, say
 from rnnbench.text import printable
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The runs' folders. Several make one report.")],
+    runs: RunFolders,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write. Created if it does not exist.")],
     formats: Annotated[
         str, typer.Option("--format", metavar="LIST", help="Any of html, md, csv, json, svg, png. Default: all.")
@@ -29,7 +29,7 @@ def report(
 
     \b
     Examples:
-      rnnbench report runs/2026-11-15-101500 --out report
+      rnnbench report last --out report
       rnnbench report runs/cpu runs/gpu --out both
       rnnbench report runs/gpu --out plain --format md,svg
     """

@@ -1,9 +1,9 @@
 """`rnnbench run`: verify and time systems, store everything, print the tables."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,18 +12,23 @@ import typer
 from rnnbench.cli.options import (
     CaseOptions,
     Json,
+    Legend,
     RetryFailed,
     Seed,
     Threads,
     Trust,
+    Wide,
     at_least,
     resumed_with_trust,
+    run_folder,
     say,
+    terminal_width,
     with_case_options,
 )
 from rnnbench.cli.show import print_run
 
 if TYPE_CHECKING:
+    from rnnbench.analysis.row import Row
     from rnnbench.store import Contents
 
 
@@ -77,13 +82,21 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The run's folder. Default: runs/<date and time>.")
     ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", parser=run_folder, help="Resume an interrupted run; last: the newest."),
+    ] = None,
     retry_failed: RetryFailed = False,
     trust: Trust = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan with an estimate; run nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a run of more than an hour.")] = False,
+    wide: Wide = False,
+    legend: Legend = False,
     as_json: Json = False,
 ) -> None:
-    """Verify and time systems on workloads, store everything, print the tables.
+    """Verify and time systems on workloads, store everything, print the tables and the answer.
+
+    The exit code is 1 when no row succeeded. A run that would take more than an hour asks first.
 
     \b
     Examples:
@@ -91,7 +104,7 @@ def run(
       rnnbench run --headline --effort quick
       rnnbench run 'pytorch/stack/eager' -w 'ptb-lm[batch=16]' --protocol 2019
       rnnbench run 'jax/*' 'pytorch/*' -w ptb-lm --device cuda --ahead 8
-      rnnbench run --resume runs/2026-11-15-101500
+      rnnbench run --resume last
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
       rnnbench run --resume runs/2026-11-15-101500 --repeats 2
     """
@@ -100,9 +113,8 @@ def run(
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
 
-    def show(progress: Progress, contents: "Contents") -> None:
-        progress.close()  # the bar and the tables must not mix
-        print_run(contents, as_json)
+    def end(contents: "Contents", folder: Path) -> None:
+        _end(print_run(contents, as_json, wide, legend), folder, as_json)
 
     if resume is not None:
         if dry_run:
@@ -118,28 +130,30 @@ def run(
 
         def resume_it(trusted: bool) -> None:
             with Progress() as progress, _report_interruption(resume):
-                resume_run(
+                contents = resume_run(
                     resume,
                     progress,
-                    partial(show, progress),
                     retry_failed=retry_failed,
                     limit_seconds=limit,
                     ahead=ahead,
                     repeats=repeats,
                     trust=trusted,
                 )
+            end(contents, resume)
 
         resumed_with_trust(resume_it, trust)
-        _print_location(resume, as_json)
         return
     if retry_failed or trust:
         raise UserError(f"{'--retry-failed' if retry_failed else '--trust'} needs --resume", "give the run to resume")
 
     from datetime import datetime
 
+    from rnnbench.cli.answers import plan_as_json, require_consent, show_plan
+    from rnnbench.last_run import RUNS, require_other_name
     from rnnbench.method import make_method
-    from rnnbench.plan import make_plan
+    from rnnbench.plan import make_plan, within_memory
     from rnnbench.reference.inputs import read_treebank
+    from rnnbench.store import require_usable
 
     method = make_method(
         effort=effort,
@@ -154,21 +168,20 @@ def run(
         ahead=1 if ahead is None else ahead,
         verify=not no_verify,
     )
-    plan = make_plan(cases.selection(headline))
+    plan = within_memory(make_plan(cases.selection(headline)), method)
     if dry_run:
-        from rnnbench.cli.answers import plan_as_json, show_plan
-
-        say(plan_as_json(plan, method) if as_json else show_plan(plan, method))
+        say(plan_as_json(plan, method) if as_json else show_plan(plan, method, None if wide else terminal_width()))
         return
     if data is not None:
         read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
-    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    folder = out or RUNS / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    require_other_name(folder)
+    require_usable(folder)
+    require_consent(plan, method, yes)
     text = str(data.resolve()) if data else ""
     with Progress() as progress, _report_interruption(folder):
-        run_session(
-            plan, method, folder, progress, partial(show, progress), command=sys.argv[1:], data=text, profile=profile
-        )
-    _print_location(folder, as_json)
+        contents = run_session(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
+    end(contents, folder)
 
 
 @contextmanager
@@ -184,5 +197,15 @@ def _report_interruption(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _print_location(folder: Path, as_json: bool) -> None:
-    say(f"\nsaved in {folder}; print it again with: rnnbench show {folder}", err=as_json)
+def _end(rows: "list[Row]", folder: Path, as_json: bool) -> None:
+    """Say where the run is and what to do with it; the exit code is 1 when it has nothing to show."""
+    from rnnbench.last_run import short_name
+    from rnnbench.report.answer import next_commands, succeeded
+
+    name = short_name(folder)
+    say(f"\nsaved in {folder}; print it again with: rnnbench show {shlex.quote(name)}", err=as_json)
+    if not succeeded(rows):
+        say("no row succeeded: the reasons are in the tables", err=True)
+        raise typer.Exit(1)
+    if not as_json:
+        say(f"\n{next_commands(rows, name)}")

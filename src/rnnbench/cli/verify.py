@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli.options import CaseOptions, Json, Seed, Threads, at_least, print_json, say, with_case_options
+from rnnbench.cli.options import (
+    CaseOptions,
+    Json,
+    Seed,
+    Threads,
+    Wide,
+    at_least,
+    print_json,
+    say,
+    terminal_width,
+    with_case_options,
+)
 
 
 @with_case_options
@@ -15,6 +26,7 @@ def verify(
     threads: Threads = 0,
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use cached results.")] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Compare systems with the float64 reference on small versions of the workloads.
@@ -41,6 +53,6 @@ def verify(
     if as_json:
         print_json(verifications_as_fields(verified))
     else:
-        say(show_verifications(verified))
+        say(show_verifications(verified, None if wide else terminal_width()))
     if any(one.verdict != "verified" for one in verified.verifications):
         raise typer.Exit(1)

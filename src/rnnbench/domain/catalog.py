@@ -73,6 +73,7 @@ def _parse_overrides(text: str, whole_text: str) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
+<<<<<<< HEAD
         if name not in (*_OVERRIDABLE, _CELL):
             allowed = ", ".join((*_OVERRIDABLE, _CELL))
             raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {allowed}")
@@ -82,7 +83,15 @@ def _parse_overrides(text: str, whole_text: str) -> dict[str, Any]:
         if name == _CELL:
             raise UserError(f"'{part}' in '{whole_text}' names no cell", f"cells: {', '.join(rnnbench_cells.NAMES)}")
         if not equals or not re.fullmatch(r"\d{1,9}", value):
+=======
+        if name not in _OVERRIDABLE:
+            raise UserError(f"'{name}' in '{whole_text}' cannot be overridden", f"allowed: {', '.join(_OVERRIDABLE)}")
+        if not equals or not re.fullmatch(r"[0-9]+", value):
+>>>>>>> main
             raise UserError(f"'{part}' in '{whole_text}' needs a whole number", f"for example {name}=16")
+        if len(value.lstrip("0")) > _MOST_DIGITS:
+            shown = value if len(value) < 40 else f"{value[:37]}…"
+            raise UserError(f"{name}={shown} is too large", f"{name} can be at most {_LARGEST[name]:,}")
         if name in numbers:
             raise UserError(f"{name} is given twice in '{whole_text}'", "give each number once")
         numbers[name] = int(value)
@@ -114,7 +123,12 @@ _LARGEST = {
     "batch": 10**6, "steps": 10**6, "hidden": 10**6, "classes": 10**7, "layers": 1000, "features": 10**6,
     "vocabulary": 10**7, "embedding": 10**6, "shortest": 10**6, "labels": 10**6,
 }  # fmt: skip
+<<<<<<< HEAD
 _WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,-]{0,200}\])?")
+=======
+_MOST_DIGITS = len(str(max(_LARGEST.values())))
+_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,]{0,200}\])?")
+>>>>>>> main
 
 
 def is_workload_name(text: str) -> bool:
@@ -132,7 +146,10 @@ def validated(workload: Workload) -> Workload:
         raise UserError(f"a workload cannot be named {workload.name[:60]!a}", "use letters, digits, - . _")
     for name, most in _LARGEST.items():
         value = getattr(workload, name)
-        require(value <= most, f"{name} can be at most {most:,}", f"it is {value:,}" if value < 10**20 else "")
+        shown = f"{value:,}" if value < 10**20 else "far more"
+        require(
+            value <= most, f"{name} is too large: {shown}, at most {most:,} are possible", "choose a smaller number"
+        )
     for name in ("batch", "steps", "hidden", "layers", *(() if workload.one_step else ("classes",))):
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):

@@ -60,6 +60,7 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     outcome: Outcome
     reason: str = ""
     stage: str = ""
+    noisy: bool = False  # the machine was busy: the times are too long
     first_call_s: Seconds | None = None
     reshapes: tuple[Reshape, ...] = ()  # all until the launch ended
     versions: dict[str, str] = {}
@@ -85,6 +86,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     outcome: Outcome | Literal["none"]  # none: there is no profiler; `reason` says why
     reason: str = ""
     stage: str = ""
+    noisy: bool = False  # the machine was busy: the times are too long, and the shares may be off
     batches: Count = 0  # that were profiled
     wall_s: Seconds = 0.0  # of the same program without the profiler
     host_s: Seconds = 0.0  # until the host had issued all work, without the profiler
@@ -95,7 +97,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     kernels_s: Seconds | None = None
     kinds: dict[str, Seconds] = {}  # kind of work -> seconds: of the kernels, if there are any
     counts: dict[str, Quantity] = {}  # kind of work -> how many operators or kernels
-    top: tuple[Operator, ...] = ()
+    top: tuple[Operator, ...] = ()  # those that take longest, scaled like the kinds
     trace: str = ""  # a file beside this one
     versions: dict[str, str] = {}
     log_tail: str = ""
@@ -109,6 +111,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     def busy_s(self) -> float:
         """How long at least one of them ran. The profiler adds time of its own, so the batch's time is the maximum."""
         return min(self.wall_s, self.operators_s if self.kernels_s is None else self.kernels_s)
+
+    @property
+    def top_shares(self) -> tuple[float, ...]:
+        """Of the batch, for each operator of `top`. Earlier versions stored them with the profiler's time."""
+        total = sum(one.seconds for one in self.top)
+        scale = min(1.0, self.busy_s / total) if total else 0.0
+        return tuple(scale * one.seconds / self.wall_s if self.wall_s else 0.0 for one in self.top)
+
+    @property
+    def products_s(self) -> float:
+        """Seconds of a batch in matrix products, and in operators for whole layers, which consist of them."""
+        return self.kinds.get("product", 0.0) + self.kinds.get("recurrent", 0.0)
 
     @property
     def host_share(self) -> float | None:

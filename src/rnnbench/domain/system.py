@@ -35,7 +35,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str
     seed: str = ""  # its label in the published tables (Braun 2018, Carrot 2019), if it is in them
     successor: str = ""  # of a historic system: the full name of its current successor
-    headline: bool = False  # part of the quick comparison of `make bench`
+    #: Part of the quick comparison of `make bench`: everywhere, or only on these devices.
+    headline: bool | tuple[Device, ...] = False
     biases: Literal[1, 2] = 1  # bias vectors per layer; the reference does the same
     uncorrected_epsilon: bool = False  # of Adam: see Manifest; filled in from there
     phases: tuple[Phase, ...] = PHASES
@@ -49,6 +50,9 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def name(self) -> str:
         return f"{self.framework}/{self.granularity}/{self.execution}"
+
+    def is_headline(self, device: Device) -> bool:
+        return self.headline if isinstance(self.headline, bool) else device in self.headline
 
 
 class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +106,8 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     python: str  # requirement on the interpreter, e.g. `>=3.10,<3.14`
     cpu: tuple[str, ...]  # `{version}` is replaced by the framework's version
     cuda: tuple[str, ...] = ()  # empty: the same as cpu
+    #: Smaller, for a machine without a GPU: tried first, and `cpu` is installed where pip cannot find them.
+    cpu_build: tuple[str, ...] = ()
     versions: str = ""  # the versions of the framework that these are for; empty: all
     constraints: tuple[str, ...] = ()  # pip constraints for the dependencies
     tooling: tuple[str, ...] = ()  # pip, setuptools, wheel to install first, if the venv's are too old

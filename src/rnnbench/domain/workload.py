@@ -156,6 +156,26 @@ def compulsory_bytes(workload: Workload, phase: Phase, precision: str = "fp32") 
     return inputs + parameters - FLOAT_BYTES * workload.vocabulary * workload.embedding + logits
 
 
+_KEPT_STATES = 5  # for each unit and step, until its gradient is computed: four gates and the state
+
+
+def least_memory(workload: Workload, phase: Phase, precision: str = "fp32") -> int:
+    """The fewest bytes that must be held at once, by any system: what is larger than the memory cannot run.
+
+    Forward: parameters, one batch of inputs, its logits. Training: also the gradients and Adam's two moments, and
+    for each step what its gradient is computed from.
+    """
+    number = FLOAT_BYTES // 2 if precision == "bf16" else FLOAT_BYTES
+    cells = sum(lengths(workload))
+    inputs = cells * (ID_BYTES if workload.vocabulary else FLOAT_BYTES * workload.features)
+    logits = number * workload.classes * (cells if workload.head_on == "every-step" else workload.batch)
+    parameters = FLOAT_BYTES * parameter_count(workload)
+    if phase == "forward":
+        return inputs + parameters + logits
+    units = workload.layers * len(workload.directions) * workload.hidden
+    return inputs + 4 * parameters + logits + number * _KEPT_STATES * units * cells
+
+
 def target_shape(workload: Workload) -> Shape:
     """The shape of the integers that the loss compares the logits with."""
     if workload.loss == "ctc":

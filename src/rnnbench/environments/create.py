@@ -29,11 +29,16 @@ from rnnbench.environments.cache import (
 from rnnbench.environments.environment import describe_environment, inspect_python
 from rnnbench.environments.holding import alone
 from rnnbench.environments.interpreters import Interpreter, choose_interpreter
-from rnnbench.environments.pip import end_all_commands, explain_failure, run_logged
+from rnnbench.environments.pip import end_all_commands, explain_failure, found_no_release, run_logged
 from rnnbench.environments.spec import EnvironmentSpec, no_wheels, same_version
 from rnnbench.errors import UserError
 from rnnbench.files import disk_usage, locked, remove_folder
 from rnnbench.manifests import manifests
+
+
+class Passing(str):
+    """A reported line that is of interest for a moment only, such as what pip downloads: the log has them all."""
+
 
 Report = Callable[[str], None]
 Make = Callable[[EnvironmentSpec, Report], Environment]
@@ -128,7 +133,7 @@ def _install(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock
         # A download takes minutes: the user should see that pip is still working.
         if line.startswith(_PIP_PROGRESS):
             line = re.sub(r"\S+://\S*/", "", line)  # old versions of pip print the whole URL; the file name is enough
-            report(f"  {line if len(line) <= 100 else line[:99] + '…'}")
+            report(Passing(line if len(line) <= 100 else line[:99] + "…"))
 
     def run(*command: str) -> None:
         status, output = run_logged(list(command), log, show_progress, lock)
@@ -145,8 +150,15 @@ def _install(spec: EnvironmentSpec, interpreter: Interpreter, folder: Path, lock
         constraints = folder / "constraints.txt"
         constraints.write_text("".join(f"{line}\n" for line in spec.constraints), encoding="utf-8")
         (folder / SPEC_FILE).write_bytes(msgspec.json.encode(spec))
-        report(f"installing {', '.join(spec.requirements)} …")
-        run(*pip, "-c", str(constraints), *spec.requirements)
+        for wanted in filter(None, (spec.preferred, spec.requirements)):
+            report(f"installing {', '.join(wanted)} …")
+            command = [*pip, "-c", str(constraints), *wanted]
+            status, output = run_logged(command, log, show_progress, lock)
+            if status == 0:
+                return
+            if wanted is spec.requirements or not found_no_release(output):
+                raise explain_failure(status, output, spec.id, interpreter.version, str(path))
+            report("pip finds no such build where it looks; taking the usual one")
 
 
 def _inspect(spec: EnvironmentSpec, folder: Path) -> Environment:
@@ -183,7 +195,9 @@ def make_all(specs: Sequence[EnvironmentSpec], make: Make, report: Report = sile
                 raise Interrupted
             if line != last_line:  # while a creation waits for a lock, it reports that repeatedly
                 with reporting:
-                    report(line if len(specs) == 1 else f"{spec.id}: {line.strip()}")
+                    # A passing line is shown in place, alone: it says whose it is.
+                    named = len(specs) > 1 or isinstance(line, Passing)
+                    report(type(line)(f"{spec.id}: {line}" if named else line))
             last_line = line
 
         try:

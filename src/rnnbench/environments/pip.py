@@ -90,6 +90,11 @@ def explain_failure(status: int, output: str, id: str, python: str, log: str) ->
     return UserError(f"cannot create {id}: {reason}{quoted}", f"{hint}\nthe whole output is in {log}")
 
 
+def found_no_release(output: str) -> bool:
+    """Whether pip ended because it knows no such release, for this machine or at all."""
+    return _NO_MATCH.search(output) is not None
+
+
 def _cause(status: int, output: str, python: str) -> tuple[str, str]:
     offered = [match["list"] for match in _VERSIONS.finditer(output)]
     nothing_offered = not offered or offered[-1] == "none"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from rnnbench.domain.system import DEVICES, Device, Manifest, version_key
+from rnnbench.domain.system import DEVICES, Device, Manifest, Requirements, version_key
 from rnnbench.errors import UserError, nearest
-from rnnbench.machine import this_processor
+from rnnbench.machine import find_gpus, this_processor
 from rnnbench.manifests import manifests
 
 _SPEC_PATTERN = re.compile(r"(?P<framework>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:==\s*(?P<version>\S+))?")
@@ -22,6 +22,7 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     variant: Device  # `cpu` also where the manifest has no separate requirements for CUDA
     python: str  # requirement on the interpreter, e.g. `>=3.10,<3.14`
     requirements: tuple[str, ...]
+    preferred: tuple[str, ...] = ()  # tried before `requirements`, which are installed where pip cannot find these
     constraints: tuple[str, ...] = ()
     tooling: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()  # processors with wheels; empty: all
@@ -63,10 +64,16 @@ def parse_spec(text: str, device: str = "cpu") -> EnvironmentSpec:
         variant="cuda" if cuda else "cpu",
         python=entry.python,
         requirements=fill_in(entry.cuda if cuda else entry.cpu),
+        preferred=fill_in(entry.cpu_build) if _wants_cpu_build(entry, version, cuda) else (),
         constraints=fill_in(entry.constraints),
         tooling=fill_in(entry.tooling),
         architectures=entry.architectures,
     )
+
+
+def _wants_cpu_build(entry: Requirements, version: str, cuda: bool) -> bool:
+    """Where no GPU would use the larger one; a version such as `2.9.1+cu126` has already chosen its build."""
+    return bool(entry.cpu_build) and not cuda and "+" not in version and not find_gpus()
 
 
 def split_spec(text: str) -> tuple[Manifest, str]:

@@ -196,8 +196,14 @@ def launch_limit(resolved: ResolvedCase, method: Method) -> Limit:
     case = resolved.case
     silent = f"{resolved.manifest.title} has no code that measures the limit"
     if not may_offer(resolved.manifest, "rates"):  # starting a framework to ask it takes seconds
-        place = {"environment": case.environment, "device": case.device, "precision": case.precision}
-        return Limit(started=started, outcome="ok", reason=silent, **place)
+        return Limit(
+            environment=case.environment,
+            device=case.device,
+            precision=case.precision,
+            started=started,
+            outcome="ok",
+            reason=silent,
+        )
     job = make_job("limit", resolved, method, inputs="")
     turn = ExclusiveMachine(cpus=method.cpus).next()
     result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds, turn=turn)

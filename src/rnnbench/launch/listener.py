@@ -11,6 +11,9 @@ class Listener:
     def note(self, text: str) -> None:
         """A line of text about what is being done or what is wrong."""
 
+    def preparing(self, text: str) -> None:
+        """What is being installed at this moment: for a line in place, since the whole is in the environment's log."""
+
     def verifying(self, total: int) -> None:
         """Verification begins, with `total` cases to verify."""
 

@@ -4,7 +4,7 @@ import msgspec
 
 from rnnbench.domain.case import Case, LeftOut
 from rnnbench.domain.run import Environment
-from rnnbench.environments.create import Report, make_all
+from rnnbench.environments.create import Passing, Report, make_all
 from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import EnvironmentSpec
 from rnnbench.errors import UserError
@@ -24,7 +24,11 @@ def prepare(plan: Plan, listener: Listener) -> Prepared:
     """Raises a UserError only when no case can be run."""
     needed = {case.environment for case in plan.cases}
     specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed}
-    made = dict(zip(specs, make_all(list(specs.values()), _find_or_create, listener.note), strict=True))
+
+    def report(line: str) -> None:
+        (listener.preparing if isinstance(line, Passing) else listener.note)(line)
+
+    made = dict(zip(specs, make_all(list(specs.values()), _find_or_create, report), strict=True))
     environments = {identifier: one for identifier, one in made.items() if isinstance(one, Environment)}
     failures = {identifier: one for identifier, one in made.items() if isinstance(one, UserError)}
     cases = tuple(case for case in plan.cases if case.environment in environments)

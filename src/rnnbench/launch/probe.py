@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from rnnbench.domain.case import Method
+from rnnbench.domain.result import speed_changed
 from rnnbench.domain.system import Device
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.machine import describe_processor, physical_cpus
@@ -137,3 +138,20 @@ def _read(path: Path) -> list[float]:
     except (OSError, msgspec.MsgspecError):
         return []
     return [one for one in runs if 0 < one < float("inf")]
+
+
+class Watch:
+    """Whether the machine was busy while something ran; known when it has ended."""
+
+    was_busy: bool = False
+
+
+@contextlib.contextmanager
+def watched(method: Method) -> Iterator[Watch]:
+    """Time the fixed computation before and after what runs inside, as a launch does that is timed."""
+    watch = Watch()
+    before = probe_seconds(method.cpus)
+    yield watch
+    after, best = probe_seconds(method.cpus), BestProbe.of_machine(method.cpus).seconds
+    slow = best is not None and min(before, after) > best * (1 + 2 * method.noise_threshold)
+    watch.was_busy = slow or speed_changed(before, after, method.noise_threshold)

@@ -114,7 +114,8 @@ class LabelledRows:
 
 def _is_comparable(contents: Contents, measured: MeasuredRow) -> bool:
     workload = contents.run.workloads[measured.row.workload]
-    return is_verified(measured.row) and measured.row.precision == PRECISION and workload.id == WORKLOAD
+    is_published = workload.id == WORKLOAD and workload.cell == "lstm"
+    return is_verified(measured.row) and measured.row.precision == PRECISION and is_published
 
 
 def _plain(label: str) -> str:

@@ -9,14 +9,14 @@ from rnnbench.analysis.compare import COMPARISON_VERDICTS, CaseComparison, RunCo
 from rnnbench.analysis.differences import CROSSABLE
 from rnnbench.domain.case import Case
 from rnnbench.domain.run import Run
-from rnnbench.text import Column, escape_markdown, markdown_table, render_table
+from rnnbench.text import Column, escape_markdown, markdown_table, render_fitted
 
 COLUMNS = (
     Column("system"),
-    Column("A", right=True),
-    Column("B", right=True),
+    Column("A", right=True, drop=2),
+    Column("B", right=True, drop=2),
     Column("B / A", right=True),
-    Column("95 % interval"),
+    Column("95 % interval", drop=1),
     Column("verdict"),
 )
 _NUMBERS = (1, 2, 3)
@@ -46,10 +46,12 @@ class NamedRun(msgspec.Struct, frozen=True):
         return f"{self.name}: {self.run.created}, {machine.cpu}{gpus}, {environments}"
 
 
-def as_text(comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str]) -> str:
+def as_text(
+    comparison: RunComparison, a: NamedRun, b: NamedRun, failures: Sequence[str], width: int | None = None
+) -> str:
     parts = [f"A  {a}\nB  {b}"]
     for title, cases in _groups(comparison):
-        parts.append(f"{title}\n" + render_table(COLUMNS, [_cells(case) for case in cases], indent="  "))
+        parts.append(f"{title}\n" + render_fitted(COLUMNS, [_cells(case) for case in cases], width, indent="  ")[0])
     parts.append(LEGEND.format(threshold=100 * comparison.threshold))
     if lines := _remarks(comparison):
         parts.append("\n".join(lines))
@@ -133,7 +135,7 @@ def _remarks(comparison: RunComparison) -> list[str]:
 
 
 def _missing(run: str, cases: Sequence[Case]) -> list[str]:
-    names = sorted({f"{case.system} @ {case.environment}" for case in cases})
+    names = sorted({f"{case.system} @ {case.environment} ({case.workload} {case.phase})" for case in cases})
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return [f"only in {run}, {len(cases)} cases: {shown}"] if cases else []
 

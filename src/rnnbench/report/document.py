@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from rnnbench.analysis.advice import Advice, advise
 from rnnbench.analysis.case_results import find_case_results
 from rnnbench.analysis.gap import Best, BreakEven, Gap, find_best, find_break_evens, find_gaps
 from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
@@ -22,6 +23,7 @@ class GroupAnalysis(msgspec.Struct, frozen=True, kw_only=True):
     """The results of one group of rows."""
 
     group: Group
+    advice: tuple[Advice, ...]  # what to do
     summary: tuple[Statement, ...]
     best: Best | None
     gaps: tuple[Gap, ...]  # one per framework and environment with the fine-grained program
@@ -68,6 +70,7 @@ def _analyse_group(
     best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
     return GroupAnalysis(
         group=group,
+        advice=advise(rows, best, gaps, break_evens),
         summary=summarise([measured.row for measured in rows], best, gaps, break_evens),
         best=best,
         gaps=gaps,

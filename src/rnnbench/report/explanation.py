@@ -1,4 +1,4 @@
-"""The output of `rnnbench explain`: sentences and a table for each group, and the claims of Carrot (2019)."""
+"""The output of `rnnbench explain`: what to do, in ten lines; or every sentence, with tables."""
 
 from collections.abc import Sequence
 
@@ -7,23 +7,22 @@ from rnnbench.analysis.gap import BreakEven, Recovered
 from rnnbench.analysis.limit import Peak
 from rnnbench.analysis.row import Group, Row, RowId, is_verified, memory_of, row_id, short_names
 from rnnbench.domain.run import Run
-from rnnbench.published.sections import claims_as_text
 from rnnbench.report.document import Analysis, GroupAnalysis
-from rnnbench.text import Column, render_table, wrapped
+from rnnbench.text import WIDTH, Column, render_fitted, wrapped
 from rnnbench.units import count_interval, percent_interval
 
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
-    Column("95 % interval"),
+    Column("95 % interval", drop=1),
     Column("ratio", right=True),
-    Column("of the limit", right=True),
-    Column("of eager", right=True),
-    Column("recovered"),
-    Column("compile", right=True),
-    Column("pays after"),
-    Column("memory", right=True),
-    Column("at full size"),
+    Column("of the limit", right=True, drop=4),
+    Column("of eager", right=True, drop=3),
+    Column("recovered", drop=2),
+    Column("compile", right=True, drop=6),
+    Column("pays after", drop=5),
+    Column("memory", right=True, drop=7),
+    Column("at full size", drop=8),
 )
 LEGEND = f"""\
 ratio         wall time over that of the best verified row; for fine/eager it is the gap, the price of flexibility
@@ -38,18 +37,53 @@ at full size  what of the timed program itself was checked; – where only its s
 Only verified rows are shown. A difference counts when its whole 95 % interval lies beyond 2 %."""
 
 
-def show_explanation(
-    analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], with_claims: bool
+_LINES = 10  # of all advice together, where there are one or two groups
+_FEWEST_LINES = 4  # of a group
+
+
+def show_advice(analysis: Analysis, groups: Sequence[GroupAnalysis], width: int) -> str:
+    """What to do, in about ten lines; the most important first, and what does not fit is in the details."""
+    several = len(analysis.rows) > 1
+    most = max(_FEWEST_LINES, _LINES // max(1, len(groups)) - 2)
+    lines: list[str] = []
+    for each in groups:
+        lines.append(f"{each.group}   (run {each.group.run + 1})" if several else str(each.group))
+        shown: list[str] = []
+        for advice in each.advice:
+            wanted = wrapped(advice.text, "  ", "    ", min(width, WIDTH)).split("\n")
+            if not shown or len(shown) + len(wanted) <= most:
+                shown += wanted
+        lines += shown
+    lines += [wrapped(caution, "", "  ", min(width, WIDTH)) for caution in _cautions(analysis, groups)]
+    lines.append("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
+    return "\n".join(lines)
+
+
+def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
+    """What is wrong with these numbers, over all groups, and what to do about it: one line."""
+    chosen = {each.group for each in groups}
+    rows = [row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen]
+    verified = [row for row in rows if is_verified(row)]
+    found = (
+        ("with one launch", sum(row.launches == 1 for row in verified), "--launches 3"),
+        ("on a busy machine", sum(row.noisy for row in verified), "--resume RUN --repeats 2"),
+        ("not steady", sum(row.steady is False for row in verified), "--effort thorough"),
+        ("computing something else", sum(row.status == "wrong" for row in rows), "see `rnnbench show`"),
+    )
+    words = [f"{count} {what} ({remedy})" for what, count, remedy in found if count]
+    return [f"Before you rely on it, of {len(rows)} rows: {', '.join(words)}."] if words else []
+
+
+def show_details(
+    analysis: Analysis, runs: Sequence[Run], groups: Sequence[GroupAnalysis], width: int | None = None
 ) -> str:
-    """These groups of the analysis, and the claims if they are wanted."""
+    """Every sentence about these groups, with tables and a legend."""
     parts = ["\n".join(_machine(number, run, analysis.peaks, len(runs) > 1) for number, run in enumerate(runs))]
     for each in groups:
         number = each.group.run
         rows = [row for row in analysis.rows[number] if Group(number, *row.group) == each.group]
-        parts.append(_group(each, rows, len(runs) > 1))
+        parts.append(_group(each, rows, len(runs) > 1, width))
     parts.append(LEGEND)
-    if with_claims:
-        parts.append(claims_as_text(analysis.claims))
     return "\n\n".join(parts)
 
 
@@ -69,7 +103,7 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     return "\n".join(lines)
 
 
-def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
+def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool, width: int | None) -> str:
     group, least = analysis.group, analysis.least
     lines = [f"{group}   (run {group.run + 1})" if several else str(group)]
     lines += [wrapped(statement.text, "  • ", "    ") for statement in analysis.summary]
@@ -86,7 +120,7 @@ def _group(analysis: GroupAnalysis, rows: Sequence[Row], several: bool) -> str:
     recovered = {each.row: each for gap in analysis.gaps for each in gap.recovered}
     break_evens = {each.row: each for each in analysis.break_evens}
     cells = [_cells(row, names, recovered.get(row_id(row)), break_evens.get(row_id(row))) for row in verified]
-    return "\n".join(lines) + "\n\n" + render_table(COLUMNS, cells, indent="  ")
+    return "\n".join(lines) + "\n\n" + render_fitted(COLUMNS, cells, width, indent="  ")[0]
 
 
 def _cells(row: Row, names: dict[RowId, str], recovered: Recovered | None, break_even: BreakEven | None) -> list[str]:

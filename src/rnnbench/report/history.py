@@ -20,16 +20,16 @@ from rnnbench.report.comparison import NamedRun
 from rnnbench.report.document import machine_name
 from rnnbench.report.html import colours, read_part
 from rnnbench.report.write import read_formats, require_folder, write_files
-from rnnbench.text import RULE, Column, csv_cell, escape_markdown, markdown_table, render_table
+from rnnbench.text import RULE, Column, csv_cell, escape_markdown, markdown_table, render_fitted
 from rnnbench.version import __version__
 
 COLUMNS = (
     Column("version"),
-    Column("Python"),
+    Column("Python", drop=3),
     Column("time", right=True),
-    Column("95 % interval"),
+    Column("95 % interval", drop=2),
     Column("× newest", right=True),
-    Column("95 % interval"),
+    Column("95 % interval", drop=1),
     Column("status"),
 )
 _NUMBERS = (2, 4)
@@ -41,13 +41,13 @@ status      only verified rows are compared; ~ the machine was busy
 published   measured by others on another machine, with versions that no registry offers any more"""
 
 
-def as_text(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> str:
+def as_text(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], width: int | None = None) -> str:
     parts = ["\n".join(str(run) for run in runs)]
     for line in lines:
         rows: list[list[str] | None] = [*_table_rows(line, len(runs) > 1)]
         if line.published:
             rows.insert(len(line.published), RULE)
-        parts.append(f"{_title(line)}\n" + render_table(COLUMNS, rows, indent="  "))
+        parts.append(f"{_title(line)}\n" + render_fitted(COLUMNS, rows, width, indent="  ")[0])
     return "\n\n".join([*parts, LEGEND])
 
 

@@ -13,7 +13,7 @@ _HEAD = """\
 {systems} systems of {frameworks} frameworks, named `framework/granularity/execution`. Written from the manifests by
 `rnnbench systems --markdown > docs/systems.md`; a test checks it. `rnnbench systems --json` has the same for programs.
 
-- **Bold** systems are the quick comparison of `make bench`.
+- **Bold** systems are the quick comparison of `make bench`, some of them on one device only.
 - *Published as* is the label in the published tables (Braun 2018, Carrot 2019), or why there is none.
 - *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* has the numbers
   of everything that it declares impossible; the reasons are below the table. In a run these rows are `unsupported`.
@@ -99,7 +99,17 @@ def _supports(manifest: Manifest, system: System) -> str:
         phases.setdefault(" · ".join(places), []).append(phase)
     parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
     tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
-    return "; ".join(parts + tools + (["also `elman-step`"] if system.one_step else []))
+    more = {("lstm",): [], ("*",): ["every cell"]}.get(system.cells, [f"cells: {', '.join(system.cells)}"])
+    return "; ".join(parts + more + tools + (["also `elman-step`"] if system.one_step else []))
+
+
+def offered_devices(manifest: Manifest, system: System) -> list[Device]:
+    """The devices on which the system can run anything at all: its manifest may exclude one for a reason."""
+    return [
+        device
+        for device in system.devices
+        if any(_precisions(manifest, system, phase, device) for phase in system.phases)
+    ]
 
 
 def _precisions(manifest: Manifest, system: System, phase: Phase, device: Device) -> list[Precision]:

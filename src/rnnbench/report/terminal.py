@@ -1,33 +1,33 @@
-"""The output of `rnnbench show`: one table per workload, phase, device and precision, and a legend."""
+"""The output of `rnnbench show`: one table per workload, phase, device and precision, cut to the terminal's width."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rnnbench import units
 from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_status
 from rnnbench.report.describe import describe_gpus, describe_method
 from rnnbench.report.document import ranked_rows, unranked_rows
 from rnnbench.store import Contents
-from rnnbench.text import RULE, Column, render_table
+from rnnbench.text import RULE, Column, render_fitted, shortened
 
 COLUMNS = (
     Column("system"),
     Column("wall", right=True),
-    Column("95 % interval"),
-    Column("elapsed", right=True),
-    Column("seq/s", right=True),
+    Column("95 % interval", drop=1),
+    Column("elapsed", right=True, drop=9),
+    Column("seq/s", right=True, drop=4),
     Column("ratio", right=True),
-    Column("first call", right=True),
-    Column("warm-up", right=True),
-    Column("memory", right=True),
+    Column("first call", right=True, drop=6),
+    Column("warm-up", right=True, drop=5),
+    Column("memory", right=True, drop=3),
     Column("status"),
 )
 
 #: Before the status, in tables with a profiled row.
 PROFILE_COLUMNS = (
-    Column("operators", right=True),
-    Column("no operator", right=True),
-    Column("new batch size"),
-    Column("new length"),
+    Column("operators", right=True, drop=2),
+    Column("no operator", right=True, drop=2),
+    Column("new batch size", drop=7),
+    Column("new length", drop=8),
 )
 
 LEGEND = f"""\
@@ -48,16 +48,28 @@ operators   in one batch, by the framework's profiler in a separate launch; kern
 no operator the share of a batch in which no operator runs, or the device waits for the host
 new …       cost of the first call with one more sequence or step: kept, rebuilt, uncounted, anew (docs/profiling.md)"""
 
+Table = tuple[str, str, str, str]
 
-def show_run(contents: Contents, rows: Iterable[Row]) -> str:
-    """The header, the tables and the legend."""
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+
+def show_run(contents: Contents, rows: Iterable[Row], width: int | None = None, legend: bool = False) -> str:
+    """The header and the tables, in lines of this width; None: as wide as they are, with every column and reason."""
+    groups: dict[Table, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
-    parts = [_header(contents)]
-    parts += [_group(contents, key, group) for key, group in groups.items()]
-    profiled = any(was_profiled(row) for group in groups.values() for row in group)
-    parts.append(LEGEND + (PROFILE_LEGEND if profiled else ""))
+    parts = [_header(contents, width)]
+    dropped: dict[str, None] = {}  # in order, once each
+    hidden = False
+    for key, group in groups.items():
+        table, headings = _table(contents, key, group, width)
+        parts.append(table)
+        dropped |= dict.fromkeys(headings)
+        hidden |= width is not None and any(row.status == "unsupported" for row in group)
+    everything = [row for group in groups.values() for row in group]
+    if legend:
+        parts.append(LEGEND + (PROFILE_LEGEND if any(map(was_profiled, everything)) else ""))
+    hints = [*([] if legend else _marks(everything)), _hints(list(dropped), hidden, legend)]
+    if any(hints):
+        parts.append("\n".join(filter(None, hints)))
     if contents.damaged:
         parts.append(
             "damaged lines in launches.jsonl were skipped:\n" + "\n".join(f"  {line}" for line in contents.damaged)
@@ -65,35 +77,66 @@ def show_run(contents: Contents, rows: Iterable[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def _header(contents: Contents) -> str:
+def _marks(rows: Sequence[Row]) -> list[str]:
+    """What the marks mean that are in these tables: nobody should have to ask for that."""
+    marks = [f"{units.UNCERTAIN_MARK} {units.UNCERTAIN_MEANING}"]
+    return [
+        *(marks if any(row.uncertain or row.ratio_uncertain for row in rows) else []),
+        *(["~ the machine was busy while this row was measured"] if any(row.noisy for row in rows) else []),
+    ]
+
+
+def _hints(dropped: Sequence[str], reasons_hidden: bool, legend: bool) -> str:
+    """What was not printed, and the options that print it."""
+    wide = [f"the columns {', '.join(dropped)}"] if dropped else []
+    wide += ["why rows are unsupported"] if reasons_hidden else []
+    hints = [f"--wide shows {' and '.join(wide)}"] if wide else []
+    hints += [] if legend else ["--legend explains the columns"]
+    return "; ".join(hints)
+
+
+def _header(contents: Contents, width: int | None) -> str:
     run = contents.run
     machine, method = run.machine, run.method
-    gpus = "".join(f"\nGPU          {gpu}" for gpu in describe_gpus(contents))
+    gpus = [f"GPU          {gpu}" for gpu in describe_gpus(contents)]
     environments = ", ".join(f"{each.id} (Python {each.python_version})" for each in run.environments.values())
-    return (
-        f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
-        + f"\nCPU          {machine.cpu}, {machine.cores} cores; workers pinned to "
+    lines = [
+        f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip(),
+        f"CPU          {machine.cpu}, {machine.cores} cores; workers pinned to "
         f"{','.join(map(str, method.cpus)) or 'nothing'}"
-        f"{f', timed on {method.quiet_cpus} that are quiet' if method.quiet_cpus else ''}"
-        f"{gpus}"
-        f"\nsystem       {machine.system}, {machine.kernel}"
-        f"\nenvironment  {environments or 'none'}"
-        f"\nmethod       {describe_method(contents)}, seed {method.seed}"
-    )
+        f"{f', timed on {method.quiet_cpus} that are quiet' if method.quiet_cpus else ''}",
+        *gpus,
+        f"system       {machine.system}, {machine.kernel}",
+        f"environment  {environments or 'none'}",
+        f"method       {describe_method(contents)}, seed {method.seed}",
+    ]
+    return "\n".join(line if width is None else shortened(line, width) for line in lines)
 
 
-def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) -> str:
+def _table(contents: Contents, key: Table, rows: list[Row], width: int | None) -> tuple[str, list[str]]:
+    """One table with its title, and the headings of the columns that were dropped."""
     workload, phase, device, precision = key
     names = short_names(rows)
     ranked, unranked = ranked_rows(rows), unranked_rows(rows)
+    unsupported = [names[row_id(row)] for row in unranked if row.status == "unsupported" and width is not None]
+    if width is not None:
+        unranked = [row for row in unranked if row.status != "unsupported"]
     profiled = any(was_profiled(row) for row in rows)
-    lines: list[list[str] | None] = [_cells(row, names[row_id(row)], profiled) for row in ranked]
-    lines += [RULE] if ranked and unranked else []
-    lines += [_cells(row, names[row_id(row)], profiled) for row in unranked]
+    columns: Sequence[Column] = (*COLUMNS[:-1], *PROFILE_COLUMNS, COLUMNS[-1]) if profiled else COLUMNS
+    lines: Sequence[Sequence[str] | None] = [
+        *(_cells(row, names[row_id(row)], profiled) for row in ranked),
+        *([RULE] if ranked and unranked else []),
+        *(_cells(row, names[row_id(row)], profiled) for row in unranked),
+    ]
     shape = contents.run.workloads[workload]
-    title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
-    columns = (*COLUMNS[:-1], *PROFILE_COLUMNS, COLUMNS[-1]) if profiled else COLUMNS
-    return title + "\n" + render_table(columns, lines, indent="  ")
+    parts = [f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"]
+    dropped: list[str] = []
+    if lines:
+        table, dropped = render_fitted(columns, lines, width, indent="  ")
+        parts.append(table)
+    if unsupported and width is not None:
+        parts.append("  " + shortened(f"{len(unsupported)} unsupported: {', '.join(unsupported)}", width - 2))
+    return "\n".join(parts), dropped
 
 
 def _cells(row: Row, name: str, profiled: bool) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 from rnnbench.analysis.row import Row
 from rnnbench.domain.run import Environment
 from rnnbench.errors import UserError
-from rnnbench.files import write_atomically
+from rnnbench.files import require_writable, write_atomically
 from rnnbench.report.document import Document, read_document
 from rnnbench.store import Contents
 from rnnbench.text import csv_cell
@@ -80,6 +80,7 @@ def write_files(out: Path, files: dict[str, bytes]) -> list[Path]:
 def require_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file", "give a folder with --out")
+    require_writable(out)
 
 
 def read_formats(names: Iterable[str]) -> set[str]:
