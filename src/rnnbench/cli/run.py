@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from rnnbench.cli.options import (
     CaseOptions,
@@ -17,6 +18,7 @@ from rnnbench.cli.options import (
     Threads,
     Trust,
     at_least,
+    one_of,
     resumed_with_trust,
     say,
     with_case_options,
@@ -26,10 +28,24 @@ from rnnbench.cli.show import print_run
 if TYPE_CHECKING:
     from rnnbench.store import Contents
 
+_PASSED_ON = "rnnbench.passed_on"
+
+
+class RunCommand(TyperCommand):
+    """Of a run that is spread or resumed, the words after `--` are options of the cluster's sbatch."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        if any(word.partition("=")[0] in ("--on", "--resume") for word in args[:end]):
+            ctx.meta[_PASSED_ON] = tuple(args[end + 1 :])
+            args = args[:end]
+        return super().parse_args(ctx, args)
+
 
 @with_case_options
 def run(
     cases: CaseOptions,
+    context: typer.Context,
     headline: Annotated[bool, typer.Option("--headline", help="A quick comparison: headline systems only.")] = False,
     effort: Annotated[str, typer.Option(metavar="EFFORT", help="quick, standard or thorough.")] = "standard",
     protocol: Annotated[
@@ -81,6 +97,11 @@ def run(
     retry_failed: RetryFailed = False,
     trust: Trust = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan with an estimate; run nothing.")] = False,
+    on: Annotated[
+        str, typer.Option("--on", metavar="WHERE", help="local, or slurm: spread over its nodes; -- OPTIONS of sbatch.")
+    ] = "local",
+    detach: Annotated[bool, typer.Option("--detach", help="With slurm: submit and leave; --resume collects.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="With --resume: cancel the jobs of a spread run.")] = False,
     as_json: Json = False,
 ) -> None:
     """Verify and time systems on workloads, store everything, print the tables.
@@ -94,20 +115,25 @@ def run(
       rnnbench run --resume runs/2026-11-15-101500
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
       rnnbench run --resume runs/2026-11-15-101500 --repeats 2
+      rnnbench run 'pytorch/*' --device cuda --on slurm --detach -- --partition=gpu --time=4:00:00
+      rnnbench run --resume runs/2026-11-15-101500 --cancel
     """
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
+    from rnnbench.spread.folder import is_spread
 
     def show(progress: Progress, contents: "Contents") -> None:
         progress.close()  # the bar and the tables must not mix
         print_run(contents, as_json)
 
+    passed_on: tuple[str, ...] = context.meta.get(_PASSED_ON, ())
+    is_local = one_of(on, ("local", "slurm"), "place to run") == "local"
     if resume is not None:
         if dry_run:
             raise UserError("--dry-run cannot be combined with --resume", "see what is stored with `rnnbench show`")
-        if cases.any_given or headline or out or profile:
+        if cases.any_given or headline or out or profile or not is_local:
             raise UserError("a resumed run keeps the options it began with", "give --resume without a selection")
         if limit is not None:
             at_least(limit, 1, "--limit")
@@ -115,6 +141,18 @@ def run(
             at_least(ahead, 1, "--ahead")
         if repeats is not None:
             at_least(repeats, 0, "--repeats")
+        if is_spread(resume):
+            from rnnbench.cli import spread
+            from rnnbench.spread.folder import Resuming
+
+            if cancel:
+                spread.cancel(resume)
+                return
+            resuming = Resuming(retry_failed=retry_failed, limit_seconds=limit, ahead=ahead, repeats=repeats)
+            spread.resume(resume, options=passed_on, resuming=resuming, detach=detach, as_json=as_json)
+            return
+        if detach or cancel or passed_on:
+            raise UserError(f"{resume} is not spread over a cluster", "resume it without --detach, --cancel and `--`")
 
         def resume_it(trusted: bool) -> None:
             with Progress() as progress, _report_interruption(resume):
@@ -134,6 +172,10 @@ def run(
         return
     if retry_failed or trust:
         raise UserError(f"{'--retry-failed' if retry_failed else '--trust'} needs --resume", "give the run to resume")
+    if cancel:
+        raise UserError("--cancel needs --resume", "give the run whose jobs are to be cancelled")
+    if is_local and (detach or passed_on):
+        raise UserError("--detach and options after `--` are for a cluster", "give --on slurm")
 
     from datetime import datetime
 
@@ -141,29 +183,41 @@ def run(
     from rnnbench.plan import make_plan
     from rnnbench.reference.inputs import read_treebank
 
-    method = make_method(
-        effort=effort,
-        protocol=protocol,
-        timing=timing,
-        launches=launches,
-        repeats=repeats,
-        limit_seconds=600.0 if limit is None else limit,
-        memory_gb=memory,
-        threads=threads,
-        seed=seed,
-        ahead=1 if ahead is None else ahead,
-        verify=not no_verify,
-    )
+    options: dict[str, Any] = {
+        "effort": effort,
+        "protocol": protocol,
+        "timing": timing,
+        "launches": launches,
+        "repeats": repeats,
+        "limit_seconds": 600.0 if limit is None else limit,
+        "memory_gb": memory,
+        "threads": threads,
+        "seed": seed,
+        "ahead": 1 if ahead is None else ahead,
+        "verify": not no_verify,
+    }
+    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    text = str(data.resolve()) if data else ""
+    if data is not None:
+        read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
+    if not is_local:
+        from rnnbench.cli import spread
+        from rnnbench.spread.folder import Request
+
+        if dry_run:
+            raise UserError("--dry-run cannot be combined with --on slurm", "the plan is made on a node, not here")
+        selection = cases.selection(headline)
+        words = tuple(word.encode("utf-8", "replace").decode() for word in sys.argv[1:])  # a path may be any bytes
+        request = Request(selection=selection, method=options, command=words, data=text, profile=profile)
+        spread.begin(request, passed_on, folder, detach=detach, as_json=as_json)
+        return
+    method = make_method(**options)
     plan = make_plan(cases.selection(headline))
     if dry_run:
         from rnnbench.cli.answers import plan_as_json, show_plan
 
         say(plan_as_json(plan, method) if as_json else show_plan(plan, method))
         return
-    if data is not None:
-        read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
-    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    text = str(data.resolve()) if data else ""
     with Progress() as progress, _report_interruption(folder):
         run_session(
             plan, method, folder, progress, partial(show, progress), command=sys.argv[1:], data=text, profile=profile

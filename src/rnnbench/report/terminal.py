@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from rnnbench import units
 from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_status
-from rnnbench.report.describe import describe_gpus, describe_method
-from rnnbench.report.document import ranked_rows, unranked_rows
+from rnnbench.report.describe import describe_gpus, describe_method, describe_nodes
+from rnnbench.report.document import find_node, ranked_rows, unranked_rows
 from rnnbench.store import Contents
 from rnnbench.text import RULE, Column, render_table
 
@@ -69,6 +69,7 @@ def _header(contents: Contents) -> str:
     run = contents.run
     machine, method = run.machine, run.method
     gpus = "".join(f"\nGPU          {gpu}" for gpu in describe_gpus(contents))
+    nodes = "".join(f"\nnode         {node}" for node in describe_nodes(contents))
     environments = ", ".join(f"{each.id} (Python {each.python_version})" for each in run.environments.values())
     return (
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip()
@@ -76,6 +77,7 @@ def _header(contents: Contents) -> str:
         f"{','.join(map(str, method.cpus)) or 'nothing'}"
         f"{f', timed on {method.quiet_cpus} that are quiet' if method.quiet_cpus else ''}"
         f"{gpus}"
+        f"{nodes}"
         f"\nsystem       {machine.system}, {machine.kernel}"
         f"\nenvironment  {environments or 'none'}"
         f"\nmethod       {describe_method(contents)}, seed {method.seed}"
@@ -92,6 +94,8 @@ def _group(contents: Contents, key: tuple[str, str, str, str], rows: list[Row]) 
     lines += [_cells(row, names[row_id(row)], profiled) for row in unranked]
     shape = contents.run.workloads[workload]
     title = f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"
+    if node := find_node(rows):
+        title += f"   on {node}"
     columns = (*COLUMNS[:-1], *PROFILE_COLUMNS, COLUMNS[-1]) if profiled else COLUMNS
     return title + "\n" + render_table(columns, lines, indent="  ")
 
