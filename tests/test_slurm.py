@@ -207,7 +207,11 @@ def test_a_verified_run_is_one_folder_that_says_where_each_row_is_from(cluster, 
 
 
 def test_nodes_are_all_used_and_none_has_two_jobs_at_a_time(cluster, world):
-    finished(world.begin(groups=6))
+    world.hold()
+    driver = world.begin(groups=6)
+    wait_until(lambda: len(world.busy_nodes()) == 3)
+    world.release()
+    finished(driver)
     require_whole(groups=6)
     by_node = {}
     for node, times in world.visits():
@@ -310,8 +314,12 @@ def test_unlike_nodes_are_a_problem_and_no_mean_is_made_of_them(cluster, world, 
         "    rnnbench.machine.describe_processor = lambda: 'another processor'\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{Path('patched').resolve()}{os.pathsep}{os.environ['PYTHONPATH']}")
-    finished(world.begin(groups=6))
-    contents = require_whole(groups=6)
+    world.hold()
+    driver = world.begin()
+    wait_until(lambda: len(world.busy_nodes()) == 3)
+    world.release()
+    finished(driver)
+    contents = require_whole()
     assert {row.node for row in make_rows(contents)} == set(NODES)
     (finding,) = (one for one in check_run(contents) if one.about == "nodes")
     assert finding.level == "problem"

@@ -1,1 +1,395 @@
-"""Spread runs without a cluster: parts and visits, collecting, the queue's answers, bad input."""
+"""Spread runs without a cluster: visits, collecting, the queue's answers, the figures of several machines, bad input."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from analysis_runs import MadeUpRow, contents_of, make_limit
+from made_up import ENVIRONMENT, make_case, make_launch, make_proof, make_run
+from rnnbench.analysis.check import check_run
+from rnnbench.analysis.compare import compare_runs
+from rnnbench.analysis.rows import make_rows
+from rnnbench.domain.run import Gpu, Machine
+from rnnbench.errors import UserError
+from rnnbench.launch.listener import Listener
+from rnnbench.plan import Selection, count_groups
+from rnnbench.report.document import Document
+from rnnbench.report.html import page_data
+from rnnbench.report.markdown import as_markdown
+from rnnbench.report.terminal import show_run
+from rnnbench.session import profile_run
+from rnnbench.spread import node as nodes
+from rnnbench.spread import slurm
+from rnnbench.spread.collect import collect
+from rnnbench.spread.folder import (
+    Request,
+    Spread,
+    complete,
+    complete_on,
+    create_spread,
+    part_folder,
+    read_spread,
+    reopen,
+    visit_folder,
+)
+from rnnbench.spread.state import find_state
+from rnnbench.store import append, create_folder, read_folder, write_log
+
+SPREAD = Spread(name="rnnbench-abc", request=Request(selection=Selection(), method={}), groups=2)
+MACHINE = make_run([]).machine
+CASES = [make_case(execution, phase=phase) for phase in ("forward", "train") for execution in ("eager", "script")]
+
+
+def machine(**fields):
+    return msgspec.structs.replace(MACHINE, **fields)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run of two groups whose plan was made on n9."""
+    create_spread(tmp_path / "run", SPREAD)
+    visit(tmp_path / "run", 0, "n9", CASES, *map(make_proof, CASES))
+    complete(tmp_path / "run", 0, "n9")
+    return tmp_path / "run"
+
+
+def visit(folder, part, node, cases, *records, **machine_fields):
+    run = msgspec.structs.replace(make_run(cases), machine=machine(**machine_fields))
+    create_folder(visit_folder(folder, part, node), run)
+    for record in records:
+        append(visit_folder(folder, part, node), record)
+    return visit_folder(folder, part, node)
+
+
+# --- visits ---------------------------------------------------------------------------------------------
+
+
+def test_of_many_visits_that_complete_at_once_exactly_one_counts(tmp_path):
+    names = [f"n{number}" for number in range(40)]
+    with ThreadPoolExecutor(20) as pool:
+        first = list(pool.map(lambda node: complete(tmp_path, 3, node), names))
+    assert sum(first) == 1
+    assert complete_on(tmp_path, 3) == names[first.index(True)]
+    assert os.listdir(part_folder(tmp_path, 3)) == ["complete"]
+
+
+def test_a_visit_that_counts_says_so_again_and_a_reopened_part_has_none(tmp_path):
+    assert complete(tmp_path, 1, "n1")
+    assert complete(tmp_path, 1, "n1")
+    assert not complete(tmp_path, 1, "n2")
+    reopen(tmp_path, 1)
+    assert complete_on(tmp_path, 1) is None
+    assert complete(tmp_path, 1, "n2")
+
+
+@pytest.mark.parametrize("text", ["", "../elsewhere", "n1\nn2"])
+def test_a_damaged_mark_is_an_error_that_says_what_to_do(tmp_path, text):
+    complete(tmp_path, 1, "n1")
+    (part_folder(tmp_path, 1) / "complete").write_text(text)
+    with pytest.raises(UserError, match="damaged"):
+        complete_on(tmp_path, 1)
+
+
+# --- collecting -----------------------------------------------------------------------------------------
+
+
+def test_the_visit_that_counts_is_collected_and_others_are_kept(folder):
+    first = [make_launch(case, 1.0) for case in CASES[:2]]
+    visit(folder, 1, "n1", CASES[:2], *first, cpu="one")
+    late = visit(folder, 1, "n2", CASES[:2], *(make_launch(case, 2.0) for case in CASES[:2]))
+    assert complete(folder, 1, "n1")
+    assert not complete(folder, 1, "n2")
+    contents = collect(folder, Listener())
+    launches = [record for record in contents.records if hasattr(record, "samples")]
+    assert launches == [msgspec.structs.replace(launch, node="n1") for launch in first]
+    assert contents.run.machine_of("n1").cpu == "one"
+    assert set(contents.run.machines) == {"n9", "n1"}
+    assert len(read_folder(late).records) == 2
+    assert [row.status for row in make_rows(contents)] == ["verified", "verified", "unverified", "unverified"]
+
+
+def test_verdicts_of_the_plan_are_not_doubled_and_newer_ones_of_a_part_count(folder):
+    again = make_proof(CASES[0], "wrong", reason="it is off")
+    place = visit(folder, 1, "n1", CASES[:2], make_proof(CASES[0]), make_proof(CASES[1]), again)
+    for case in CASES[:2]:
+        append(place, make_launch(case, 1.0))
+    complete(folder, 1, "n1")
+    contents = collect(folder, Listener())
+    assert len(contents.records) == 4 + 1 + 2
+    assert [row.status for row in make_rows(contents)][:2] == ["wrong", "verified"]
+
+
+def test_collected_logs_are_found(folder):
+    launch = make_launch(CASES[0], 1.0, log="logs/it.log")
+    place = visit(folder, 1, "n1", CASES[:2], launch)
+    write_log(place, "logs/it.log", "printed")
+    complete(folder, 1, "n1")
+    (collected,) = (record for record in collect(folder, Listener()).records if hasattr(record, "samples"))
+    assert (folder / collected.log).read_text() == "printed"
+
+
+def test_a_visit_of_another_group_is_refused(folder):
+    visit(folder, 1, "n1", CASES[2:])
+    complete(folder, 1, "n1")
+    with pytest.raises(UserError, match="not part 1"):
+        collect(folder, Listener())
+
+
+def test_without_a_plan_there_is_nothing_to_collect_and_show_says_what_to_do(tmp_path, call):
+    create_spread(tmp_path / "run", SPREAD)
+    assert collect(tmp_path / "run", Listener()) is None
+    answer = call("show", str(tmp_path / "run"))
+    assert answer.code == 2
+    assert "rnnbench run --resume" in answer.err
+
+
+def test_what_is_collected_is_not_added_to(folder):
+    """The next collecting would lose it."""
+    collect(folder, Listener())
+    with pytest.raises(UserError, match="spread over a cluster"):
+        profile_run(folder, Listener())
+
+
+def test_a_record_of_an_unknown_node_is_damage(folder):
+    collect(folder, Listener())
+    append(folder, make_launch(CASES[0], 1.0, node="n7"))
+    (line,) = read_folder(folder).damaged
+    assert "no node here is named 'n7'" in line
+
+
+# --- the queue ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Slurm's commands as shell scripts."""
+    place = tmp_path / "programs"
+    place.mkdir()
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+
+    def write(name, body):
+        (place / name).write_text(f"#!/bin/sh\n{body}\n")
+        (place / name).chmod(0o755)
+
+    return write
+
+
+def test_only_the_jobs_of_this_run_are_found_with_the_part_that_they_work_on(programs, folder):
+    lines = (
+        "7|0|COMPLETING|n1|rnnbench-abc-0|None",
+        "8|2|RUNNING|n2|rnnbench-abc-0|None",
+        "9|5|PENDING||rnnbench-abc-1000|Dependency",
+        "10|1|RUNNING|n3|rnnbench-abcd-0|None",
+        "11|N/A|RUNNING|n3|another|with | in it",
+    )
+    programs("squeue", "\n".join(f"echo '{line}'" for line in lines))
+    jobs = slurm.find_jobs(SPREAD)
+    assert [(job.part, job.state, job.node) for job in jobs] == [
+        (0, "COMPLETING", "n1"), (2, "RUNNING", "n2"), (1005, "PENDING", ""),
+    ]  # fmt: skip
+    state = find_state(folder, SPREAD, jobs)
+    assert [part.state for part in state.parts] == ["complete", "ended", "running"]
+    assert state.planned_launches == 4 * 3
+    assert state.parts[2].name == "ce-short · train · cpu · fp32"
+
+
+def test_launches_of_running_parts_are_counted(folder):
+    visit(folder, 1, "n1", CASES[:2], make_launch(CASES[0], 1.0, log_tail='{"kind":"launch",'))
+    state = find_state(folder, SPREAD, [slurm.Job("7", 1, "RUNNING", "n1", "")])
+    assert (state.parts[1].launches, state.parts[1].planned_launches) == (1, 6)
+
+
+def test_thousands_of_parts_are_submitted_in_arrays_that_slurm_takes(programs, tmp_path):
+    programs("sbatch", f'echo "$@" >>{tmp_path}/asked; cat >>{tmp_path}/scripts; echo 5; true')
+    parts = [1, 2, 3, 7, *range(1000, 2003)]
+    assert slurm.submit(tmp_path, SPREAD, parts, after=["4"]) == ["5", "5", "5"]
+    asked = (tmp_path / "asked").read_text().splitlines()
+    arrays = [next(word for word in line.split() if word.startswith("--array=")) for line in asked]
+    assert arrays == ["--array=1-3,7,1000", "--array=1-1000", "--array=1-2"]
+    assert all("--dependency=afterok:4" in line and "--exclusive" in line and "--mem=0" in line for line in asked)
+    scripts = (tmp_path / "scripts").read_text()
+    assert [f"$(({offset} + SLURM_ARRAY_TASK_ID))" in scripts for offset in (0, 1000, 2000)] == [True] * 3
+
+
+def test_every_part_has_a_file_of_its_own_for_what_its_job_prints(tmp_path):
+    names = {slurm.output_of(tmp_path, part) for part in range(3001)}
+    assert len(names) == 3001
+
+
+def test_groups_are_counted_before_there_is_a_plan():
+    selection = Selection(phases=("train",), precisions=("fp32", "bf16"))
+    assert count_groups(selection) == 5 * 2
+    assert count_groups(msgspec.structs.replace(selection, headline=True)) == 2 * 2
+
+
+# --- several machines -----------------------------------------------------------------------------------
+
+
+def spread_contents(**of_second):
+    """Two groups on two nodes: the second may be another machine, or slower in the fixed computation."""
+    probe = of_second.pop("probe", 1.0)
+    rows = (
+        MadeUpRow("toy/fine/eager", 2.0, phase="forward", start={"node": "a", "probe_before_s": 1.0, "probe_after_s": 1.0}),
+        MadeUpRow("toy/fine/eager", 2.0, start={"node": "b", "probe_before_s": probe, "probe_after_s": probe}),
+    )
+    limits = (make_limit(flops_per_s=1e10, node="a"), make_limit(flops_per_s=4e10, node="b"))
+    contents = contents_of(*rows, others=limits)
+    run = msgspec.structs.replace(contents.run, machines={"a": machine(), "b": machine(**of_second)})
+    return msgspec.structs.replace(contents, run=run)
+
+
+def finding(contents, about):
+    return next(one for one in check_run(contents) if one.about == about)
+
+
+def test_a_row_is_held_against_the_limit_of_its_own_machine():
+    forward, train = make_rows(spread_contents())
+    alone = contents_of(MadeUpRow("toy/fine/eager", 2.0), others=[make_limit(flops_per_s=4e10)])
+    assert (forward.node, train.node) == ("a", "b")
+    assert train.limit_s == make_rows(alone)[0].limit_s
+    other = contents_of(MadeUpRow("toy/fine/eager", 2.0, phase="forward"), others=[make_limit(flops_per_s=1e10)])
+    assert forward.limit_s == make_rows(other)[0].limit_s
+
+
+@pytest.mark.parametrize(
+    "difference", [{"cpu": "another"}, {"cores": 1}, {"cpus": 4}, {"caches": {"L2": "1M"}}], ids=lambda one: next(iter(one))
+)
+def test_unlike_nodes_are_a_problem(difference):
+    assert finding(spread_contents(**difference), "nodes").level == "problem"
+    comparison = compare_runs(spread_contents(**difference), spread_contents(**difference))
+    assert comparison.geometric_mean is None
+    assert all(case.ratio == 1 for case in comparison.cases)
+
+
+def test_other_gpus_and_drivers_count_where_rows_are_on_a_gpu():
+    def on_cuda(driver):
+        rows = [
+            MadeUpRow("toy/fine/eager", 1.0, phase=phase, device="cuda", start={"node": node})
+            for phase, node in (("forward", "a"), ("train", "b"))
+        ]
+        gpus = [Gpu(name="a GPU", driver=version, memory_mib=1) for version in ("1", driver)]
+        machines = {node: machine(gpus=(gpu,)) for node, gpu in zip("ab", gpus, strict=True)}
+        contents = contents_of(*rows)
+        return msgspec.structs.replace(contents, run=msgspec.structs.replace(contents.run, machines=machines))
+
+    assert finding(on_cuda("1"), "nodes").level == "ok"
+    assert finding(on_cuda("2"), "nodes").level == "problem"
+
+
+def test_alike_nodes_are_fine_unless_one_is_slower():
+    assert finding(spread_contents(), "nodes").level == "ok"
+    slower = finding(spread_contents(probe=1.2), "nodes")
+    assert (slower.level, "20 % longer on b than on a" in slower.what) == ("warning", True)
+    assert finding(spread_contents(probe=1.05), "nodes").level == "ok"
+
+
+def test_speed_is_judged_on_each_node_by_itself():
+    """Two nodes of different speed are no drift of either."""
+    assert finding(spread_contents(probe=3.0), "processor speed").level == "ok"
+
+
+def test_a_case_is_compared_with_its_own_machine():
+    """The same two kinds of machine, but the groups have changed places."""
+    a, b = spread_contents(cpu="another"), spread_contents(cpu="another")
+    turned = msgspec.structs.replace(b.run, machines={"a": b.run.machines["b"], "b": b.run.machines["a"]})
+    comparison = compare_runs(a, msgspec.structs.replace(b, run=turned))
+    assert {case.reason for case in comparison.cases} == {"machine differ"}
+
+
+def test_tables_the_page_and_the_markdown_say_where_a_group_was_timed():
+    contents = spread_contents(cpu="another")
+    text = show_run(contents, make_rows(contents))
+    assert "node         b: another, 2 cores" in text
+    assert text.count("   on a") == text.count("   on b") == 1
+    document = Document(["run"], [contents])
+    assert "b: another, 2 cores" in page_data(document, [])
+    assert ", on b.**" in as_markdown(document, []).decode()
+
+
+# --- on a node ------------------------------------------------------------------------------------------
+
+
+def test_an_environment_that_a_node_lacks_is_made_there_and_must_be_the_same(monkeypatch):
+    planned = msgspec.structs.replace(
+        ENVIRONMENT, framework="pytorch", external=False, distributions={"torch": "2"}, folder="/nowhere"
+    )
+    here = msgspec.structs.replace(planned, python="/bin/sh")
+    made = []
+
+    def resolve(spec, create_missing, report):
+        made.append((spec.framework, create_missing))
+        return here
+
+    monkeypatch.setattr(nodes, "resolve", resolve)
+    planned = msgspec.structs.replace(planned, version=nodes.parse_spec("pytorch").version)
+    assert nodes._environment_here(here, "cpu", Listener()) is here
+    assert made == []
+    assert nodes._environment_here(planned, "cpu", Listener()) is here
+    assert made == [("pytorch", True)]
+    here = msgspec.structs.replace(here, distributions={"torch": "3"})
+    with pytest.raises(UserError, match="other packages on this node"):
+        nodes._environment_here(planned, "cpu", Listener())
+
+
+def test_a_part_runs_only_in_a_job(folder, call, monkeypatch):
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    answer = call("part", str(folder), "1")
+    assert (answer.code, "not a job of Slurm" in answer.err) == (2, True)
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    assert "has the parts 0 to 2" in call("part", str(folder), "3").err
+
+
+# --- bad input ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--on", "ray"], "allowed: local, slurm"),
+        (["--on", "slurm", "--dry-run"], "--dry-run"),
+        (["--on", "slurm", "--", "gpu"], "'gpu' is not an option of sbatch"),
+        (["--on", "slurm", "--device", "tpu"], "'tpu' is not a device"),
+        (["--on", "slurm", "--effort", "much"], "'much' is not a valid effort"),
+        (["nothing/*", "--on", "slurm"], "no system matches"),
+        (["--detach"], "give --on slurm"),
+        (["--cancel"], "--cancel needs --resume"),
+        (["--resume", "run", "--on", "slurm"], "keeps the options"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_submitted(private_folders, programs, call, words, what):
+    for name in ("sbatch", "squeue", "scancel"):
+        programs(name, f"touch {private_folders}/{name}-was-called")
+    answer = call("run", "--out", "run", *words) if "--resume" not in words else call("run", *words)
+    assert (answer.code, what in answer.err) == (2, True), answer.err
+    assert not list(private_folders.glob("*-was-called"))
+    assert not Path("run").exists()
+
+
+def test_without_slurm_the_message_says_so(private_folders, call, monkeypatch):
+    monkeypatch.setenv("PATH", str(private_folders))
+    answer = call("run", "--on", "slurm", "--out", "run")
+    assert (answer.code, "sbatch, squeue, scancel not found" in answer.err) == (2, True)
+    assert not Path("run").exists()
+
+
+def test_a_local_run_is_not_resumed_as_a_spread_one(tmp_path, call):
+    create_folder(tmp_path / "run", make_run([make_case()]))
+    answer = call("run", "--resume", str(tmp_path / "run"), "--cancel")
+    assert (answer.code, "is not spread" in answer.err) == (2, True)
+
+
+def test_a_damaged_request_is_reported(tmp_path):
+    create_spread(tmp_path / "run", SPREAD)
+    assert read_spread(tmp_path / "run") == SPREAD
+    (tmp_path / "run" / "spread.json").write_text("{")
+    with pytest.raises(UserError, match="damaged"):
+        read_spread(tmp_path / "run")
+
+
+def test_machines_of_old_runs_are_the_one_they_have():
+    run = make_run([make_case()])
+    assert run.machine_of("") is run.machine
+    assert isinstance(run.machine, Machine)

@@ -116,12 +116,12 @@ class SpreadProgress(Progress):
         self._show_current(f"{_counts(state)}{self._time_left()}")
 
     def _tell(self, part: PartState, before: PartState | None) -> None:
+        if before is not None and before.state == "running" and part.state in ("waiting", "running"):
+            self.note(f"warning: {part.name}: {before.node} is lost, or was taken away; it begins again elsewhere")
         if part.state == "complete":
             self._print_result("ok", f"{part.name}: complete on {part.node}")
         elif part.state == "running":
             self.note(f"{part.name}: begins on {part.node}")
-        elif part.state == "waiting" and before is not None and before.state == "running":
-            self.note(f"warning: {part.name}: {before.node} is lost, or was taken away; it waits for another node")
 
     def _time_left(self) -> str:
         if self._state is None:
