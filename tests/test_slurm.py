@@ -2,10 +2,13 @@
 
 import getpass
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -103,20 +106,20 @@ class World:
         self.signals.mkdir()
         self._started = []
 
-    def start(self, *arguments):
+    def start(self, *arguments, terminal=None):
         driver = subprocess.Popen(
             [sys.executable, "-m", "rnnbench", "run", *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=terminal or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=terminal or subprocess.PIPE,
             text=True,
         )
         self._started.append(driver)
         return driver
 
-    def begin(self, *arguments, groups=GROUPS):
-        options = ("--phase", "forward", "--no-verify", *OPTIONS)
-        return self.start("watched/packed/*", *workloads(groups), *options, "--out", "run", *arguments)
+    def begin(self, *arguments, groups=GROUPS, terminal=None):
+        options = ("--phase", "forward", "--no-verify", *OPTIONS, "--out", "run", *arguments)
+        return self.start("watched/packed/*", *workloads(groups), *options, terminal=terminal)
 
     def hold(self, node=""):
         (self.signals / (f"hold-{node}" if node else "hold")).touch()
@@ -219,7 +222,7 @@ def test_nodes_are_all_used_and_none_has_two_jobs_at_a_time(cluster, world):
     assert set(by_node) == set(NODES)
     for times in by_node.values():
         ordered = sorted(times)
-        assert all(last < begun for (_, last), (begun, _) in zip(ordered, ordered[1:], strict=False))
+        assert all(last < begun for (_, last), (begun, _) in pairwise(ordered))
 
 
 def test_the_part_of_a_lost_node_is_done_by_another(cluster, world):
@@ -304,6 +307,23 @@ def test_ctrl_c_leaves_the_jobs_and_cancel_ends_them(cluster, world):
     world.release()
     finished(world.start("--resume", "run"))
     require_whole(groups=2)
+
+
+def test_ctrl_c_asks_whether_to_cancel_the_jobs_where_somebody_can_answer(cluster, world):
+    world.hold()
+    screen, terminal = pty.openpty()
+    driver = world.begin(groups=2, terminal=terminal)
+    wait_until(world.busy_nodes)
+    driver.send_signal(signal.SIGINT)
+    said = b""
+    while b"Cancel the jobs of this run? [y/N]" not in said:
+        assert select.select([screen], [], [], 30)[0], said
+        said += os.read(screen, 1000)
+    os.write(screen, b"y\n")
+    assert driver.wait(30) == 130
+    wait_until(lambda: not cluster.queue())
+    os.close(screen)
+    os.close(terminal)
 
 
 def test_unlike_nodes_are_a_problem_and_no_mean_is_made_of_them(cluster, world, monkeypatch):

@@ -1,4 +1,4 @@
-"""Spread runs without a cluster: visits, collecting, the queue's answers, the figures of several machines, bad input."""
+"""Spread runs without a cluster: visits, collecting, the queue, figures of several machines, bad input."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +21,12 @@ from rnnbench.report.html import page_data
 from rnnbench.report.markdown import as_markdown
 from rnnbench.report.terminal import show_run
 from rnnbench.session import profile_run
+from rnnbench.spread import driver, slurm
 from rnnbench.spread import node as nodes
-from rnnbench.spread import slurm
 from rnnbench.spread.collect import collect
 from rnnbench.spread.folder import (
     Request,
+    Resuming,
     Spread,
     complete,
     complete_on,
@@ -225,15 +226,80 @@ def test_groups_are_counted_before_there_is_a_plan():
     assert count_groups(msgspec.structs.replace(selection, headline=True)) == 2 * 2
 
 
+# --- the driver -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def submitted(programs, tmp_path, monkeypatch):
+    """What is submitted to a queue in which every job ends at once, without having done anything."""
+    programs("sbatch", f'echo "$@" >>{tmp_path}/asked; echo 5')
+    programs("squeue", "true")
+    programs("scancel", "true")
+    monkeypatch.setattr(driver, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(driver, "_LONGEST_S", 0.01)
+
+    def arrays():
+        try:
+            lines = (tmp_path / "asked").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [word for line in lines for word in line.split() if word.startswith("--array=")]
+
+    return arrays
+
+
+def test_only_parts_that_are_neither_complete_nor_queued_are_submitted(folder, submitted, programs):
+    visit(folder, 1, "n1", CASES[:2], *(make_launch(case, 1.0) for case in CASES[:2]))
+    complete(folder, 1, "n1")
+    state = driver.resume_spread(folder, Listener())
+    assert submitted() == ["--array=2"]
+    assert [part.state for part in state.parts] == ["complete", "complete", "ended"]
+    (line,) = driver.describe_ended(folder, state)
+    assert line.startswith("ce-short · train · cpu · fp32: its job has ended")
+    programs("squeue", "echo '8|2|RUNNING|n2|rnnbench-abc-0|None'")
+    driver.resume_spread(folder, Listener(), detach=True)
+    assert submitted() == ["--array=2"]
+
+
+def test_parts_with_failures_are_submitted_again_on_request(folder, submitted):
+    for part, cases, seconds in ((1, CASES[:2], ()), (2, CASES[2:], (1.0,))):
+        visit(folder, part, "n1", cases, *(make_launch(case, *seconds) for case in cases))
+        complete(folder, part, "n1")
+    assert driver.resume_spread(folder, Listener()).is_complete
+    assert submitted() == []
+    resuming = Resuming(retry_failed=True, limit_seconds=9.0)
+    state = driver.resume_spread(folder, Listener(), resuming=resuming, options=["--time=9"])
+    assert submitted() == ["--array=1"]
+    assert [part.state for part in state.parts] == ["complete", "ended", "complete"]
+    assert (read_spread(folder).resuming, read_spread(folder).options) == (resuming, ("--time=9",))
+
+
+def test_a_queue_that_does_not_answer_for_a_while_is_no_reason_to_end(folder, submitted, programs, tmp_path):
+    """It answers when it is first asked, then fails twice."""
+    programs(
+        "squeue", f"echo x >>{tmp_path}/count; case $(wc -l <{tmp_path}/count) in 3|4) echo gone >&2; exit 1;; esac"
+    )
+    noted = []
+    listener = Listener()
+    listener.note = noted.append
+    driver.resume_spread(folder, listener)
+    assert len((tmp_path / "count").read_text().split()) == 5
+    assert sum("the queue does not answer" in note for note in noted) == 1
+
+
 # --- several machines -----------------------------------------------------------------------------------
+
+
+def probes(seconds):
+    return {"probe_before_s": seconds, "probe_after_s": seconds}
 
 
 def spread_contents(**of_second):
     """Two groups on two nodes: the second may be another machine, or slower in the fixed computation."""
     probe = of_second.pop("probe", 1.0)
     rows = (
-        MadeUpRow("toy/fine/eager", 2.0, phase="forward", start={"node": "a", "probe_before_s": 1.0, "probe_after_s": 1.0}),
-        MadeUpRow("toy/fine/eager", 2.0, start={"node": "b", "probe_before_s": probe, "probe_after_s": probe}),
+        MadeUpRow("toy/fine/eager", 2.0, phase="forward", start={"node": "a", **probes(1.0)}),
+        MadeUpRow("toy/fine/eager", 2.0, start={"node": "b", **probes(probe)}),
     )
     limits = (make_limit(flops_per_s=1e10, node="a"), make_limit(flops_per_s=4e10, node="b"))
     contents = contents_of(*rows, others=limits)
@@ -255,7 +321,7 @@ def test_a_row_is_held_against_the_limit_of_its_own_machine():
 
 
 @pytest.mark.parametrize(
-    "difference", [{"cpu": "another"}, {"cores": 1}, {"cpus": 4}, {"caches": {"L2": "1M"}}], ids=lambda one: next(iter(one))
+    "difference", [{"cpu": "another"}, {"cores": 1}, {"cpus": 4}, {"caches": {"L2": "1M"}}], ids=str
 )
 def test_unlike_nodes_are_a_problem(difference):
     assert finding(spread_contents(**difference), "nodes").level == "problem"

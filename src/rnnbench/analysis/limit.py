@@ -15,7 +15,7 @@ from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):
-    """The best rates measured in a run on one node's device in one precision, and the environments that reached them."""
+    """The best rates measured on one device of one machine in one precision, and the environments that reached them."""
 
     run: int
     node: str = ""  # of a run that was spread over a cluster

@@ -22,7 +22,9 @@ from rnnbench.store import read_folder
 
 def require_options(options: Sequence[str]) -> None:
     if options and not options[0].startswith("-"):
-        raise UserError(f"'{options[0]}' is not an option of sbatch", "after `--` give its options: -- --partition=long")
+        raise UserError(
+            f"'{options[0]}' is not an option of sbatch", "its options come after `--`: -- --partition=long"
+        )
 
 
 def begin(request: Request, options: Sequence[str], folder: Path, *, detach: bool, as_json: bool) -> None:
@@ -43,9 +45,7 @@ def resume(
     """Submit what is missing, watch until the queue is empty, and print what is complete."""
     require_options(options)
     with _leaving(folder), SpreadProgress() as progress:
-        state = resume_spread(
-            folder, progress, progress.watched, options=options, resuming=resuming, detach=detach
-        )
+        state = resume_spread(folder, progress, progress.watched, options=options, resuming=resuming, detach=detach)
     if detach:
         say(_counts(state), err=True)
         say(f"the jobs go on; collect with: rnnbench run --resume {folder}", err=True)

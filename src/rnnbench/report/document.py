@@ -61,9 +61,7 @@ def _grouped(run: int, rows: Sequence[MeasuredRow]) -> list[tuple[Group, list[Me
     return list(groups.items())
 
 
-def _analyse_group(
-    contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: Peaks
-) -> GroupAnalysis:
+def _analyse_group(contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: Peaks) -> GroupAnalysis:
     node = find_node(measured.row for measured in rows)
     workload, peak = contents.run.workloads[group.workload], peaks.get((node, group.device, group.precision))
     best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)

@@ -34,7 +34,8 @@ def collect(folder: Path, listener: Listener) -> Contents | None:
             continue
         visit = gathered.read(part, node)
         if {case.group for case in visit.run.cases} != {group}:
-            raise UserError(f"{visit_folder(folder, part, node)} is not part {part} of this run", "delete it, and resume")
+            place = visit_folder(folder, part, node)
+            raise UserError(f"{place} is not part {part} of this run", "restore it from a copy")
         for each in (*visit.records, *visit.profiles):
             if not isinstance(each, Verification) or msgspec.json.encode(each) not in proved:
                 gathered.add(each, part, node)

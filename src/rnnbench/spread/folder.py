@@ -97,23 +97,16 @@ def visit_folder(folder: Path, part: int, node: str) -> Path:
     return part_folder(folder, part) / "on" / node
 
 
-def visiting_nodes(folder: Path, part: int) -> list[str]:
-    """All nodes that have worked on a part."""
-    try:
-        return sorted(os.listdir(part_folder(folder, part) / "on"))
-    except OSError:
-        return []
-
-
 def complete_on(folder: Path, part: int) -> str | None:
     """The node whose visit counts; None: no visit is complete."""
+    path = part_folder(folder, part) / _COMPLETE
     try:
-        node = read_regular(part_folder(folder, part) / _COMPLETE).decode().strip()
+        node = read_regular(path).decode().strip()
         require_name(node, "a node")
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise UserError(f"{part_folder(folder, part) / _COMPLETE} is damaged: {error}", "delete it, and resume") from error
+        raise UserError(f"{path} is damaged: {error}", "delete it, and resume the run") from error
     return node
 
 

@@ -70,9 +70,7 @@ def _plan(spread: Spread, visit: Path, listener: Listener) -> None:
     if not (visit / RUN_FILE).exists():
         plan = make_plan(request.selection)
         method = make_method(**request.method)
-        begin_run(
-            plan, method, visit, listener, command=request.command, data=request.data, profile=request.profile
-        )
+        begin_run(plan, method, visit, listener, command=request.command, data=request.data, profile=request.profile)
     verify_run(visit, listener, retry_failed=spread.resuming.retry_failed)
 
 
