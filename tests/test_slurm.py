@@ -1,4 +1,4 @@
-"""A run spread over a real Slurm of three nodes on this machine: whatever is lost, it ends whole and without doubles."""
+"""A run spread over a real Slurm of three nodes on this machine: whatever is lost, it ends whole, nothing twice."""
 
 import getpass
 import os
@@ -190,10 +190,10 @@ def require_whole(folder="run", groups=GROUPS, systems=2):
 
 
 def test_a_verified_run_is_one_folder_that_says_where_each_row_is_from(cluster, sabotage, call):
-    systems = ("sabotage/packed/honest", "sabotage/packed/noise")
-    answer = call("run", *systems, *workloads(2), *OPTIONS, "--out", "run")
+    systems = ("sabotage/packed/honest", "sabotage/packed/no-ctc")
+    answer = call("run", *systems, *workloads(1), *OPTIONS, "--out", "run")
     assert answer.code == 0, answer.err
-    contents = require_whole(groups=4)  # two workloads, two phases
+    contents = require_whole(groups=2)  # two phases
     rows = make_rows(contents)
     assert {row.status for row in rows} == {"verified"}
     assert {row.node for row in rows} <= set(NODES)
@@ -246,7 +246,7 @@ def test_a_node_that_is_falsely_thought_lost_goes_on_and_the_first_complete_visi
     contents = require_whole(groups=3)
     assert "n1" not in {row.node for row in make_rows(contents)}
     before = Path("run/launches.jsonl").read_bytes()
-    (part,) = Path("run/parts").glob("*/on/n1/launches.jsonl")
+    (part,) = (path for path in Path("run/parts").glob("*/on/n1/launches.jsonl") if "000" not in path.parts)
     assert len(list(part.parents[1].iterdir())) == 2  # both nodes have visited it
     world.release()  # now it completes too, but too late to count
     wait_until(lambda: b'"kind":"launch"' in part.read_bytes())
@@ -269,14 +269,6 @@ def test_jobs_go_on_without_their_driver_and_are_collected_later(cluster, world)
     ends = sorted((resumed.wait(100), second.wait(100)))
     assert ends in ([0, 0], [0, 2])  # 2: the other one was watching
     require_whole()
-
-
-def test_detached_jobs_end_by_themselves(cluster, world):
-    said = finished(world.begin("--detach", groups=2))
-    assert "rnnbench run --resume run" in said
-    wait_until(lambda: not cluster.queue())
-    finished(world.start("--resume", "run"))
-    require_whole(groups=2)
 
 
 def test_a_cancelled_job_is_reported_and_submitted_again_by_resume(cluster, world):
@@ -335,11 +327,12 @@ def test_unlike_nodes_are_a_problem_and_no_mean_is_made_of_them(cluster, world, 
     )
     monkeypatch.setenv("PYTHONPATH", f"{Path('patched').resolve()}{os.pathsep}{os.environ['PYTHONPATH']}")
     world.hold()
-    driver = world.begin()
+    assert "rnnbench run --resume run" in finished(world.begin("--detach", groups=3))
     wait_until(lambda: len(world.busy_nodes()) == 3)
     world.release()
-    finished(driver)
-    contents = require_whole()
+    wait_until(lambda: not cluster.queue())  # detached jobs end by themselves
+    finished(world.start("--resume", "run"))
+    contents = require_whole(groups=3)
     assert {row.node for row in make_rows(contents)} == set(NODES)
     (finding,) = (one for one in check_run(contents) if one.about == "nodes")
     assert finding.level == "problem"

@@ -196,12 +196,13 @@ def _rounds(quality: RunQuality) -> Finding:
         judged = any(can_judge_rounds(rows) for rows in quality.rows_by_node.values())
         what = "no round was faster or slower as a whole" if judged else "not judged: too few rows or rounds"
         return Finding(about="drift over rounds", level="ok", what=what)
-    node, odd = max(found.items(), key=lambda item: abs(math.log(item[1].ratio.estimate)))
+    node = max(found, key=lambda one: abs(math.log(found[one].ratio.estimate)))
+    odd = found[node]
     return Finding(
         about="drift over rounds",
         level="problem",
-        what=f"{_on(node)}round {odd.number + 1} of {odd.rounds} was {odd.verdict} as a whole: {odd.ratio.estimate:.3f} times "
-        f"[{odd.ratio.low:.3f}, {odd.ratio.high:.3f}] as long as the others",
+        what=f"{_on(node)}round {odd.number + 1} of {odd.rounds} was {odd.verdict} as a whole: "
+        f"{odd.ratio.estimate:.3f} times [{odd.ratio.low:.3f}, {odd.ratio.high:.3f}] as long as the others",
         advice="the machine changed during the run (heat, clock, other work): fix its clock and measure again",
     )
 

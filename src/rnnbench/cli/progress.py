@@ -6,6 +6,7 @@ standard error is not a terminal, only the lines are printed.
 
 import time
 from types import TracebackType
+from typing import Self
 
 import msgspec
 from rich.console import Console
@@ -42,7 +43,7 @@ class Progress(Listener):
         self._done = 0
         self._start = time.monotonic()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 

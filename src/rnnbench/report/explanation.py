@@ -60,8 +60,9 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     lines += [f"       node {node}: {machine.cpu}" for node, machine in run.machines.items()]
     for peak in peaks:
         if peak.run == number:
+            place = f"{peak.node} {peak.device}" if peak.node else peak.device
             lines.append(
-                f"limit  {f'{peak.node} ' if peak.node else ''}{peak.device} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in matrix products"
+                f"limit  {place} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in matrix products"
                 f" ({peak.flops_environment}), {units.rate(peak.bytes_per_s, 'B')} in copies"
                 f" ({peak.bytes_environment}){', measured while the machine was busy' if peak.noisy else ''}"
             )

@@ -32,7 +32,7 @@ from rnnbench.spread.folder import (
     visit_folder,
     write_spread,
 )
-from rnnbench.spread.state import PartState, SpreadState, find_state
+from rnnbench.spread.state import PartProgress, PartState, SpreadState, find_state
 from rnnbench.store import read_folder
 
 _SHORTEST_S, _LONGEST_S = 0.5, 15.0  # between two looks at the queue: a cluster's controller serves others too
@@ -114,7 +114,7 @@ def _submit_missing(folder: Path, spread: Spread, jobs: Sequence[slurm.Job], lis
 def _watch(folder: Path, spread: Spread, listener: Listener, watched: Watched) -> SpreadState:
     """Look again and again, until no part of the run is in the queue."""
     absent_since: dict[int, float] = {}
-    before: list[tuple[str, str]] = []
+    before: list[tuple[PartProgress, str]] = []
     pause, silent = _SHORTEST_S, False
     while True:
         try:

@@ -15,6 +15,8 @@ import msgspec
 from rnnbench.domain.bounds import CountedOnce, require_name
 from rnnbench.domain.case import Case
 from rnnbench.domain.run import Run
+from rnnbench.domain.system import Device, Precision
+from rnnbench.domain.workload import Phase
 from rnnbench.errors import UserError
 from rnnbench.files import DAMAGED_JSON, read_regular, write_atomically
 from rnnbench.plan import Selection
@@ -23,7 +25,7 @@ from rnnbench.store import SPREAD_FILE, require_empty
 PLAN = 0  # the part that plans, makes environments and verifies
 _COMPLETE = "complete"  # in a part's folder: the node whose visit counts
 
-Group = tuple[str, str, str, str]
+Group = tuple[str, Phase, Device, Precision]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

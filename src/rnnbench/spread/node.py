@@ -11,6 +11,7 @@ import msgspec
 from rnnbench.domain.bounds import require_name
 from rnnbench.domain.result import Verification
 from rnnbench.domain.run import Environment, Run
+from rnnbench.domain.system import Device
 from rnnbench.environments.cache import interpreter_exists
 from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import parse_spec
@@ -117,7 +118,7 @@ def part_of(run: Run, group: Group, listener: Listener) -> Run:
     return msgspec.structs.replace(
         run,
         machine=describe_machine(),
-        method=on_quiet_processors(pinned, "cuda" if device == "cuda" else "cpu"),
+        method=on_quiet_processors(pinned, device),
         workloads={workload: run.workloads[workload]},
         proved_on={workload: run.proved_on[workload]},
         systems={case.system: run.systems[case.system] for case in cases},
@@ -127,11 +128,11 @@ def part_of(run: Run, group: Group, listener: Listener) -> Run:
     )
 
 
-def _environment_here(planned: Environment, device: str, listener: Listener) -> Environment:
+def _environment_here(planned: Environment, device: Device, listener: Listener) -> Environment:
     """The environment that was planned, made again where each node has a cache of its own."""
     if planned.external or interpreter_exists(planned):
         return planned
-    spec = parse_spec(f"{planned.framework}=={planned.version}", "cuda" if device == "cuda" else "cpu")
+    spec = parse_spec(f"{planned.framework}=={planned.version}", device)
     here = resolve(spec, create_missing=True, report=listener.note)
     if (here.python_version, here.distributions) != (planned.python_version, planned.distributions):
         raise UserError(
