@@ -1,6 +1,7 @@
 """A real Slurm on this machine alone: munged, slurmctld and three nodes, each a slurmd of its own.
 
-It needs no rights and starts in under a second. Nothing of it is installed or kept: everything is in one folder.
+It needs no rights and starts in about a second. Nothing of it is installed or kept: everything is in one folder. A node
+has two processors and its partition shares it, so that only a job's own options keep others away.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ SchedulerParameters=sched_interval=2,bf_interval=2
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 {nodes}
-PartitionName=bench Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE MaxTime=INFINITE State=UP
+PartitionName=bench Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 

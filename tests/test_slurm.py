@@ -69,7 +69,7 @@ class Watched(Program):
         return self.count
 """
 
-GROUPS = 4
+GROUPS = 3
 OPTIONS = ("--device", "cpu", "--effort", "quick", "--protocol", "2019", "--launches", "1", "--on", "slurm")
 
 
@@ -211,11 +211,11 @@ def test_a_verified_run_is_one_folder_that_says_where_each_row_is_from(cluster, 
 
 def test_nodes_are_all_used_and_none_has_two_jobs_at_a_time(cluster, world):
     world.hold()
-    driver = world.begin(groups=6)
+    driver = world.begin(groups=5)
     wait_until(lambda: len(world.busy_nodes()) == 3)
     world.release()
     finished(driver)
-    require_whole(groups=6)
+    require_whole(groups=5)
     by_node = {}
     for node, times in world.visits():
         by_node.setdefault(node, []).append(times)
@@ -239,11 +239,11 @@ def test_the_part_of_a_lost_node_is_done_by_another(cluster, world):
 
 def test_a_node_that_is_falsely_thought_lost_goes_on_and_the_first_complete_visit_counts(cluster, world):
     world.hold("n1")
-    driver = world.begin(groups=3)
+    driver = world.begin()
     wait_until(lambda: "n1" in world.busy_nodes())
     cluster.cut_off("n1")
     finished(driver)
-    contents = require_whole(groups=3)
+    contents = require_whole()
     assert "n1" not in {row.node for row in make_rows(contents)}
     before = Path("run/launches.jsonl").read_bytes()
     (part,) = (path for path in Path("run/parts").glob("*/on/n1/launches.jsonl") if "000" not in path.parts)
@@ -273,7 +273,7 @@ def test_jobs_go_on_without_their_driver_and_are_collected_later(cluster, world)
 
 def test_a_cancelled_job_is_reported_and_submitted_again_by_resume(cluster, world):
     world.hold()
-    driver = world.begin(groups=3)
+    driver = world.begin()
     wait_until(lambda: len(world.busy_nodes()) == 3)
     lost = next(line.split()[0] for line in cluster.queue() if line.endswith("n1"))
     cluster.call("scancel", lost)
@@ -283,7 +283,7 @@ def test_a_cancelled_job_is_reported_and_submitted_again_by_resume(cluster, worl
     assert "rnnbench run --resume run" in said
     assert sum(row.wall_s is None for row in make_rows(read_folder(Path("run")))) == 2
     finished(world.start("--resume", "run"))
-    require_whole(groups=3)
+    require_whole()
 
 
 def test_ctrl_c_leaves_the_jobs_and_cancel_ends_them(cluster, world):
@@ -327,12 +327,12 @@ def test_unlike_nodes_are_a_problem_and_no_mean_is_made_of_them(cluster, world, 
     )
     monkeypatch.setenv("PYTHONPATH", f"{Path('patched').resolve()}{os.pathsep}{os.environ['PYTHONPATH']}")
     world.hold()
-    assert "rnnbench run --resume run" in finished(world.begin("--detach", groups=3))
+    assert "rnnbench run --resume run" in finished(world.begin("--detach"))
     wait_until(lambda: len(world.busy_nodes()) == 3)
     world.release()
     wait_until(lambda: not cluster.queue())  # detached jobs end by themselves
     finished(world.start("--resume", "run"))
-    contents = require_whole(groups=3)
+    contents = require_whole()
     assert {row.node for row in make_rows(contents)} == set(NODES)
     (finding,) = (one for one in check_run(contents) if one.about == "nodes")
     assert finding.level == "problem"
