@@ -31,7 +31,9 @@ from rnnbench.spread.folder import (
     complete,
     complete_on,
     create_spread,
+    groups_of,
     part_folder,
+    part_name,
     read_spread,
     reopen,
     visit_folder,
@@ -41,7 +43,7 @@ from rnnbench.store import append, create_folder, read_folder, write_log
 
 SPREAD = Spread(name="rnnbench-abc", request=Request(selection=Selection(), method={}), groups=2)
 MACHINE = make_run([]).machine
-CASES = [make_case(execution, phase=phase) for phase in ("forward", "train") for execution in ("eager", "script")]
+CASES = [make_case(execution, phase=phase) for phase in ("train", "forward") for execution in ("eager", "script")]
 
 
 def machine(**fields):
@@ -194,7 +196,7 @@ def test_only_the_jobs_of_this_run_are_found_with_the_part_that_they_work_on(pro
     state = find_state(folder, SPREAD, jobs)
     assert [part.state for part in state.parts] == ["complete", "ended", "running"]
     assert state.planned_launches == 4 * 3
-    assert state.parts[2].name == "ce-short · train · cpu · fp32"
+    assert state.parts[2].name == "ce-short · forward · cpu · fp32"
 
 
 def test_launches_of_running_parts_are_counted(folder):
@@ -218,6 +220,14 @@ def test_thousands_of_parts_are_submitted_in_arrays_that_slurm_takes(programs, t
 def test_every_part_has_a_file_of_its_own_for_what_its_job_prints(tmp_path):
     names = {slurm.output_of(tmp_path, part) for part in range(3001)}
     assert len(names) == 3001
+
+
+def test_the_parts_with_the_most_work_are_first():
+    sizes = ("ce-short[steps=2]", "ce-short[steps=90]", "ce-short[steps=40]")
+    run = make_run([make_case(workload=name) for name in sizes] + [make_case("other", workload=sizes[2])] * 2)
+    groups = groups_of(run)
+    assert [group[0] for group in groups] == [sizes[2], sizes[1], sizes[0]]  # three cases of 40 steps are more than 90
+    assert part_name(groups, 3).startswith("ce-short[steps=2]")
 
 
 def test_groups_are_counted_before_there_is_a_plan():
@@ -255,7 +265,7 @@ def test_only_parts_that_are_neither_complete_nor_queued_are_submitted(folder, s
     assert submitted() == ["--array=2"]
     assert [part.state for part in state.parts] == ["complete", "complete", "ended"]
     (line,) = driver.describe_ended(folder, state)
-    assert line.startswith("ce-short · train · cpu · fp32: its job has ended")
+    assert line.startswith("ce-short · forward · cpu · fp32: its job has ended")
     programs("squeue", "echo '8|2|RUNNING|n2|rnnbench-abc-0|None'")
     driver.resume_spread(folder, Listener(), detach=True)
     assert submitted() == ["--array=2"]

@@ -6,6 +6,7 @@ another one repeats its part: each has a folder of its own. The first visit that
 """
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from rnnbench.domain.bounds import CountedOnce, require_name
 from rnnbench.domain.case import Case
 from rnnbench.domain.run import Run
 from rnnbench.domain.system import Device, Precision
-from rnnbench.domain.workload import Phase
+from rnnbench.domain.workload import Phase, flops
 from rnnbench.errors import UserError
 from rnnbench.files import DAMAGED_JSON, read_regular, write_atomically
 from rnnbench.plan import Selection
@@ -134,8 +135,13 @@ def reopen(folder: Path, part: int) -> None:
 
 
 def groups_of(run: Run) -> list[Group]:
-    """The comparison groups of a plan: the first is part 1."""
-    return list(dict.fromkeys(case.group for case in run.cases))
+    """The comparison groups of a plan: the first is part 1.
+
+    Those with the most work come first, since Slurm starts parts in this order: a long one that starts last would keep
+    one node busy while all others are idle.
+    """
+    sizes = Counter(case.group for case in run.cases)
+    return sorted(sizes, key=lambda group: -sizes[group] * flops(run.workloads[group[0]], group[1]))
 
 
 def cases_of(run: Run, group: Group) -> tuple[Case, ...]:
