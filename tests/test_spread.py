@@ -271,6 +271,16 @@ def test_only_parts_that_are_neither_complete_nor_queued_are_submitted(folder, s
     assert submitted() == ["--array=2"]
 
 
+def test_the_jobs_of_a_run_are_cancelled_and_no_others(folder, submitted, programs, tmp_path, call):
+    lines = ("8|1|RUNNING|n2|rnnbench-abc-0|", "8|2|PENDING||rnnbench-abc-0|", "9|1|RUNNING|n1|rnnbench-xyz-0|")
+    programs("squeue", "\n".join(f"echo '{line}'" for line in lines))
+    programs("scancel", f'echo "$@" >{tmp_path}/cancelled')
+    answer = call("run", "--resume", str(folder), "--cancel")
+    assert (answer.code, "cancelled 2 jobs" in answer.out) == (0, True)
+    assert (tmp_path / "cancelled").read_text() == "8\n"
+    assert submitted() == []
+
+
 def test_parts_with_failures_are_submitted_again_on_request(folder, submitted):
     for part, cases, seconds in ((1, CASES[:2], ()), (2, CASES[2:], (1.0,))):
         visit(folder, part, "n1", cases, *(make_launch(case, *seconds) for case in cases))

@@ -55,8 +55,7 @@ def record_check(run: Run) -> Callable[[Record | ProfileRecord], None]:
     small = frozenset(msgspec.structs.replace(case, workload=run.proved_on[case.workload]) for case in cases)
 
     def check(record: Record | ProfileRecord) -> None:
-        if isinstance(record, Record):
-            _require(not record.node or record.node in run.machines, f"no node here is named {record.node!a}")
+        _require(not record.node or record.node in run.machines, f"no node here is named {record.node!a}")
         if isinstance(record, Limit):
             _require(record.environment in run.environments, f"no environment here is named {record.environment!a}")
             return

@@ -68,7 +68,7 @@ class _Gathered:
         place = visit_folder(Path(), part, node)  # files stay where they are
         if isinstance(record, Profile | Retrace):
             trace = {"trace": str(place / record.trace)} if isinstance(record, Profile) and record.trace else {}
-            self._profiles.append(msgspec.structs.replace(record, **trace))
+            self._profiles.append(msgspec.structs.replace(record, node=node, **trace))
             return
         log = {"log": str(place / record.log)} if isinstance(record, Launch) and record.log else {}
         self._records.append(msgspec.structs.replace(record, node=node, **log))

@@ -169,9 +169,12 @@ def _sole_driver(folder: Path) -> Iterator[None]:
 
 
 def describe_ended(folder: Path, state: SpreadState, shown: int = 5) -> list[str]:
-    """For each part whose job ended before its work was done: what its job printed last."""
+    """For each part whose job ended before its work was done: what its job printed last.
+
+    Without a plan, Slurm ends the jobs that wait for it: then only the plan is worth a line.
+    """
     lines: list[str] = []
-    ended = [part for part in state.parts if part.is_ended]
+    ended = [part for part in state.parts if part.is_ended and (part.number == PLAN or not state.parts[PLAN].is_ended)]
     for part in ended[:shown]:
         lines.append(f"{part.name}: its job has ended, its work has not{_last_words(folder, part)}")
     if len(ended) > shown:

@@ -58,7 +58,8 @@ def submit(folder: Path, spread: Spread, parts: Sequence[int], after: Sequence[s
         try:
             answer = _call(["sbatch", "--parsable", *spread.options, *_ALWAYS, *words], _script(folder, offset))
         except NoAnswer as error:
-            raise UserError(f"sbatch refused the jobs: {error}", "the options after `--` are passed to it") from error
+            hint = f"with other options for it: rnnbench run --resume {folder} -- OPTIONS"
+            raise UserError(f"sbatch refused the jobs: {error}", hint) from error
         jobs.append(answer.strip().partition(";")[0])
     return jobs
 
