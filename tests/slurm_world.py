@@ -144,9 +144,14 @@ class Cluster:
             for process in self.processes_on(node):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-        for daemon in self._daemons.values():
-            daemon.kill()
-            daemon.wait()
+        for daemon in reversed(self._daemons.values()):  # munged last: the others need it to end
+            daemon.send_signal(signal.SIGCONT)
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, *words, name=""):
