@@ -37,7 +37,7 @@ def measure_rows(contents: Contents) -> list[MeasuredRow]:
 
 def _measure(run: Run, result: CaseResult, spread: Spread | None) -> MeasuredRow:
     case, launches, proof = result.case, result.launches, result.proof
-    blank = _blank(run, case, *result.status_and_reason)
+    blank = msgspec.structs.replace(_blank(run, case, *result.status_and_reason), node=result.node)
     if not result.measured:
         failure = result.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
@@ -113,7 +113,7 @@ def _with_limits(contents: Contents, measured: list[MeasuredRow]) -> list[Measur
     peaks = find_peaks(contents.records)
     limited: list[MeasuredRow] = []
     for case, each in zip(contents.run.cases, measured, strict=True):
-        peak = peaks.get((case.device, case.precision))
+        peak = peaks.get((each.row.node, case.device, case.precision))
         if peak is None or each.level is None:
             limited.append(each)
             continue
