@@ -86,6 +86,24 @@ def test_speed_is_judged_on_each_node_by_itself():
     assert finding(spread_contents(probe=3.0), "processor speed").level == "ok"
 
 
+def test_intervals_have_the_spread_of_their_own_machine():
+    """Launches differ by 1 % on one node and by 30 % on the other."""
+
+    def rows(node, factor, phase):
+        launches = [[1.0] * 5, [factor] * 5, [1.0] * 5]
+        executions = ("eager", "script", "trace", "compile")
+        return [MadeUpRow(f"toy/fine/{one}", *launches, phase=phase, start={"node": node}) for one in executions]
+
+    steady, unsteady = rows("a", 1.01, "forward"), rows("b", 1.3, "train")
+
+    def widths(*some):
+        return {(row.phase, row.system): row.wall_high_s / row.wall_low_s for row in make_rows(contents_of(*some))}
+
+    together, alone = widths(*steady, *unsteady), {**widths(*steady), **widths(*unsteady)}
+    assert together == pytest.approx(alone)
+    assert together["forward", "toy/fine/eager"] < 1.1 < together["train", "toy/fine/eager"]
+
+
 def test_a_case_is_compared_with_its_own_machine():
     """The same two kinds of machine, but the groups have changed places."""
     a, b = spread_contents(cpu="another"), spread_contents(cpu="another")
