@@ -192,10 +192,10 @@ def rows_with(*records, case=CASE, wall=2.0):
 
 def test_the_limit_is_the_larger_of_the_two_times():
     work, traffic = flops(CATALOG["ce-short"], "train"), compulsory_bytes(CATALOG["ce-short"], "train")
-    peak = find_peaks([make_limit(flops_per_s=1e10, bytes_per_s=1e9)])["cpu", "fp32"]
+    peak = find_peaks([make_limit(flops_per_s=1e10, bytes_per_s=1e9)])["", "cpu", "fp32"]
     slow_products = least_time(CATALOG["ce-short"], "train", "fp32", peak)
     assert (slow_products.seconds, slow_products.bound_by) == (work / 1e10, "products")
-    peak = find_peaks([make_limit(flops_per_s=1e15, bytes_per_s=1e9)])["cpu", "fp32"]
+    peak = find_peaks([make_limit(flops_per_s=1e15, bytes_per_s=1e9)])["", "cpu", "fp32"]
     slow_memory = least_time(CATALOG["ce-short"], "train", "fp32", peak)
     assert (slow_memory.seconds, slow_memory.bound_by) == (traffic / 1e9, "memory")
 
@@ -220,11 +220,11 @@ def test_the_limit_is_the_machines_not_the_frameworks():
             make_limit(make_case(precision="bf16"), flops_per_s=1e15),
         ]
     )
-    peak = peaks["cpu", "fp32"]
+    peak = peaks["", "cpu", "fp32"]
     assert (peak.flops_per_s, peak.flops_environment) == (3e10, "toy-2.0")
     assert (peak.bytes_per_s, peak.bytes_environment) == (9e9, "toy-1.0")
     assert peak.noisy
-    assert set(peaks) == {("cpu", "fp32"), ("cuda", "fp32"), ("cpu", "bf16")}
+    assert set(peaks) == {("", "cpu", "fp32"), ("", "cuda", "fp32"), ("", "cpu", "bf16")}
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_without_rates_there_is_no_share(records):
 
 
 def test_padded_steps_are_no_work():
-    peak = find_peaks([make_limit()])["cpu", "fp32"]
+    peak = find_peaks([make_limit()])["", "cpu", "fp32"]
     padded = least_time(parse_workload("bi-ctc-long[shortest=1000]"), "train", "fp32", peak)
     real = least_time(CATALOG["bi-ctc-long"], "train", "fp32", peak)
     assert real.flops / padded.flops == 0.75

@@ -128,6 +128,7 @@ LAYERS = (
     ("verify", "profile"),
     ("graph",),
     ("session",),
+    ("spread",),
     ("analysis",),
     ("published",),
     ("report",),
@@ -135,7 +136,7 @@ LAYERS = (
 )
 #: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.
 READERS = {"analysis", "published", "report"}
-MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "resuming", "session"}
+MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "resuming", "session", "spread"}
 
 
 def layer_of(module):

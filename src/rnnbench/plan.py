@@ -79,6 +79,12 @@ def make_plan(selection: Selection) -> Plan:
     )
 
 
+def count_groups(selection: Selection) -> int:
+    """How many comparison groups a selection has, on any machine. In some there may be no case that can be run."""
+    workloads = selection.workloads or _default_workloads(selection.headline, "cpu")
+    return len(workloads) * len(selection.phases) * len(selection.precisions)
+
+
 def join_plans(first: Plan, *others: Plan) -> Plan:
     """Several plans as one run: what they share is run once, and their launches are shuffled together."""
     cases, left_out = list(first.cases), list(first.left_out)
@@ -134,10 +140,14 @@ def select_systems(patterns: tuple[str, ...], headline_on: Device | None = None)
     return selected
 
 
-def pick_device(wanted: str) -> Device:
-    """The device to use; `auto` means the GPU if there is one."""
+def require_device(wanted: str) -> None:
     if wanted not in ("auto", "cpu", "cuda"):
         raise UserError(f"'{wanted}' is not a device", "allowed: cpu, cuda, auto")
+
+
+def pick_device(wanted: str) -> Device:
+    """The device to use; `auto` means the GPU if there is one."""
+    require_device(wanted)
     if wanted == "cpu":
         return "cpu"
     gpus = find_gpus()

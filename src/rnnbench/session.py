@@ -134,9 +134,7 @@ def resume(
         if not trust:
             require_known_interpreters(session.run)
         with held(session.run.environments.values()):
-            if session.has_records:
-                require_same_environments(session.run)
-                require_same_programs(session.run)
+            session.require_unchanged()
             session.name_other_load()
             session.verify()
             session.measure_limits()
@@ -144,6 +142,16 @@ def resume(
             if session.run.profile:
                 session.profile()
     return read_folder(folder)
+
+
+def verify_run(folder: Path, listener: Listener, *, retry_failed: bool = False) -> None:
+    """Only verify the cases of a run: they are timed elsewhere."""
+    sweep()
+    with sole_use(folder):
+        session = Session(folder, listener, retry_failed)
+        with held(session.run.environments.values()):
+            session.require_unchanged()
+            session.verify()
 
 
 def profile_run(
@@ -201,9 +209,11 @@ class Session:
         self._records = contents.records
         self._profiles = contents.profiles
 
-    @property
-    def has_records(self) -> bool:
-        return bool(self._records)
+    def require_unchanged(self) -> None:
+        """Raise a UserError unless records that are there and those to come are of the same programs."""
+        if self._records:
+            require_same_environments(self.run)
+            require_same_programs(self.run)
 
     def name_other_load(self) -> None:
         """Say what else this machine computes, before anything is measured on it."""

@@ -20,6 +20,7 @@ RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
 PROFILES_FILE = "profiles.jsonl"  # separate from the timed launches
 LOGS = "logs"
+SPREAD_FILE = "spread.json"  # only in a run that is spread over the nodes of a cluster
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +68,12 @@ def create_folder(folder: Path, run: Run) -> None:
 
 @contextmanager
 def sole_use(folder: Path) -> Iterator[None]:
-    """Lock a run: two processes that resume it would repeat the same cases and disturb each other's times."""
+    """Lock a run: two processes that resume it would repeat the same cases and disturb each other's times.
+
+    A spread run is refused: its files are collected from those of the nodes, and what is added to them would be lost.
+    """
+    if os.path.lexists(folder / SPREAD_FILE):
+        raise UserError(f"{folder} is spread over a cluster", f"resume it with: rnnbench run --resume {folder}")
     with ExitStack() as stack:
         if os.path.isfile(folder / RUN_FILE):  # otherwise `read_folder` reports that it is not a run
             try:
@@ -125,11 +131,14 @@ def write_log(folder: Path, path: str, text: str) -> None:
         (folder / path).write_text(text, encoding="utf-8", errors="replace")
 
 
-def read_folder(folder: Path) -> Contents:
-    """Everything in a run folder that can be read. Lines that cannot are reported, never silently dropped."""
+def read_run(folder: Path) -> Run:
+    """A run without its results."""
     try:
         raw = current_names(read_regular(folder / RUN_FILE))
     except OSError as error:
+        if os.path.lexists(folder / SPREAD_FILE):
+            hint = f"see how far it is, and collect what is complete: rnnbench run --resume {folder}"
+            raise UserError(f"{folder} is spread over a cluster, and has no plan yet", hint) from error
         raise UserError(f"{folder} is not a run: {error.strerror}", f"a run folder contains {RUN_FILE}") from error
     try:
         schema = msgspec.json.decode(raw, type=_Schema).schema
@@ -142,6 +151,12 @@ def read_folder(folder: Path) -> Contents:
         require_consistent(run)
     except DAMAGED_JSON as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {error}", "restore it from a copy") from error
+    return run
+
+
+def read_folder(folder: Path) -> Contents:
+    """Everything in a run folder that can be read. Lines that cannot are reported, never silently dropped."""
+    run = read_run(folder)
     check = record_check(run)
     records, damaged = _read_lines(folder / RECORDS_FILE, msgspec.json.Decoder(Record), check)
     profiles: list[ProfileRecord] = []

@@ -26,6 +26,11 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.launches) and self.failure is None
 
     @property
+    def node(self) -> str:
+        """Where it was timed. All rows of a group were timed on one node."""
+        return self.launches[-1].node if self.launches else ""
+
+    @property
     def checked(self) -> str:
         """What of the timed program was checked at full size; the first launch is checked, the others need not be."""
         return next((launch.checked for launch in self.launches if launch.checked), "")

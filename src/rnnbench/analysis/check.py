@@ -4,12 +4,15 @@ A few bad rows in a large run are a warning: its tables mark them. More than one
 the machine or the method is the cause, not the row.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from rnnbench.analysis.limit import BUSY_TOLERANCE, TOLERANCE
+from rnnbench.analysis.nodes import APART as APART_NODES
+from rnnbench.analysis.nodes import slowest_over_fastest, timed_places, unlike_nodes
 from rnnbench.analysis.stability import RunQuality, can_judge_rounds, odd_round, probe_change
 from rnnbench.analysis.steadiness import DRIFT, within_launches
 from rnnbench.domain.result import clocks_changed
@@ -188,29 +191,31 @@ def _drift(quality: RunQuality) -> Finding:
 
 
 def _rounds(quality: RunQuality) -> Finding:
-    rows = [row.launches for row in quality.timed_rows]
-    odd = odd_round(rows)
-    if odd is None:
-        judged = can_judge_rounds(rows)
+    found = {node: odd for node, rows in quality.rows_by_node.items() if (odd := odd_round(rows)) is not None}
+    if not found:
+        judged = any(can_judge_rounds(rows) for rows in quality.rows_by_node.values())
         what = "no round was faster or slower as a whole" if judged else "not judged: too few rows or rounds"
         return Finding(about="drift over rounds", level="ok", what=what)
+    node = max(found, key=lambda one: abs(math.log(found[one].ratio.estimate)))
+    odd = found[node]
     return Finding(
         about="drift over rounds",
         level="problem",
-        what=f"round {odd.number + 1} of {odd.rounds} was {odd.verdict} as a whole: {odd.ratio.estimate:.3f} times "
-        f"[{odd.ratio.low:.3f}, {odd.ratio.high:.3f}] as long as the others",
+        what=f"{_on(node)}round {odd.number + 1} of {odd.rounds} was {odd.verdict} as a whole: "
+        f"{odd.ratio.estimate:.3f} times [{odd.ratio.low:.3f}, {odd.ratio.high:.3f}] as long as the others",
         advice="the machine changed during the run (heat, clock, other work): fix its clock and measure again",
     )
 
 
 def _speed(quality: RunQuality) -> Finding:
-    speed = probe_change(quality.probes)
+    speeds = {node: speed for node, probes in quality.probes.items() if (speed := probe_change(probes)) is not None}
     threshold = quality.run.method.noise_threshold
-    if speed is None:
+    if not speeds:
         what = "not known: the fixed computation before and after launches was not timed"
         return Finding(about="processor speed", level="warning", what=what, advice="measure with a current rnnbench")
+    node, speed = max(speeds.items(), key=lambda item: item[1].spread)
     spread = f"{100 * speed.spread:.0f} % longer"
-    what = f"a fixed computation took {spread} in the slowest tenth of the launches than in the fastest"
+    what = f"{_on(node)}a fixed computation took {spread} in the slowest tenth of the launches than in the fastest"
     if speed.spread <= threshold:
         return Finding(about="processor speed", level="ok", what=what)
     return Finding(
@@ -261,14 +266,47 @@ def _two_clocks(quality: RunQuality) -> Finding:
 
 
 def _load(quality: RunQuality) -> Finding:
-    machine = quality.run.machine
-    if machine.load is None:
+    timed_on = {node for node, _ in timed_places(quality.contents.records)} or {""}
+    machines = {node: quality.run.machine_of(node) for node in sorted(timed_on)}
+    loads = {node: machine.load / machine.cpus for node, machine in machines.items() if machine.load is not None}
+    if not loads:
         return Finding(about="other load", level="ok", what="not known on this system")
-    share = machine.load / machine.cpus
-    what = f"load {machine.load:.2f} on {machine.cpus} processors when the run began"
+    node = max(loads, key=lambda one: loads[one])
+    share, machine = loads[node], machines[node]
+    what = f"{_on(node)}load {machine.load:.2f} on {machine.cpus} processors when the run began"
     level: Level = "ok" if share <= BUSY else "warning" if share <= 1 else "problem"
     advice = "" if level == "ok" else "stop other work before a run"
     return Finding(about="other load", level=level, what=what, advice=advice)
+
+
+def _nodes(quality: RunQuality) -> Finding:
+    """Rows of a group are from one node. But a table of several groups invites a reader to compare them."""
+    places = timed_places(quality.contents.records)
+    nodes = sorted({node for node, _ in places})
+    if len(nodes) < 2:
+        return Finding(about="nodes", level="ok", what="all rows are from one machine")
+    if unlike := unlike_nodes(quality.run, places):
+        return Finding(
+            about="nodes",
+            level="problem",
+            what=f"the nodes are unlike machines ({unlike})",
+            advice="compare rows of one group only, or choose nodes of one kind: rnnbench run … --on slurm -- "
+            "--constraint=KIND",
+        )
+    apart = slowest_over_fastest(quality.probes)
+    if apart and apart[2] > 1 + APART_NODES:
+        slowest, fastest, times = apart
+        return Finding(
+            about="nodes",
+            level="warning",
+            what=f"a fixed computation took {100 * (times - 1):.0f} % longer on {slowest} than on {fastest}",
+            advice="compare rows of one group only: other groups may be from the faster node",
+        )
+    return Finding(about="nodes", level="ok", what=f"{len(nodes)} nodes, all alike")
+
+
+def _on(node: str) -> str:
+    return f"on {node}, " if node else ""
 
 
 def _source(quality: RunQuality) -> Finding:
@@ -299,6 +337,7 @@ CHECKS: tuple[Callable[[RunQuality], Finding], ...] = (
     _gpu_clock,
     _two_clocks,
     _load,
+    _nodes,
     _source,
 )
 

@@ -12,13 +12,14 @@ import msgspec
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.differences import Difference, DifferenceKind, Differences
-from rnnbench.analysis.levels import find_level, find_spread, log_times
+from rnnbench.analysis.levels import Spreads, find_level, find_spreads, log_times
+from rnnbench.analysis.nodes import unlike_nodes
 from rnnbench.analysis.steadiness import is_steady
 from rnnbench.domain.case import Case, LeftOut
 from rnnbench.domain.result import Interval, Launch, Status
 from rnnbench.errors import UserError
 from rnnbench.stats.intervals import difference_verdict, interval_of, ratio
-from rnnbench.stats.launch_means import Level, Spread, mean_over_cases
+from rnnbench.stats.launch_means import Level, mean_over_cases
 from rnnbench.store import Contents
 
 #: Two runs of one program differ by about as much for reasons that no launch within a run can show.
@@ -106,6 +107,7 @@ class ComparedCase(NamedTuple):
     unusable: str  # why its time cannot be compared; empty when it can
     launches: tuple[Launch, ...] = ()
     level: Level | None = None  # of its time
+    node: str = ""  # where it was timed
 
     @property
     def wall(self) -> Interval | None:
@@ -118,28 +120,33 @@ def compare_runs(
     *,
     across: Collection[DifferenceKind] = (),
     threshold: float = THRESHOLD,
-    spreads: tuple[Spread | None, Spread | None] | None = None,
+    spreads: tuple[Spreads, Spreads] | None = None,
 ) -> RunComparison:
     """Every case that is in both runs. `across` names the kinds of differences to ignore.
 
     `spreads` are those of the whole runs, where `a` and `b` are parts of them: a case has one interval everywhere.
     """
-    spread_a, spread_b = spreads or (find_spread(a), find_spread(b))
+    spreads_a, spreads_b = spreads or (find_spreads(a), find_spreads(b))
     pairs = _match_cases(a, b)
     differences = Differences(a.run, b.run)
     all_differences: dict[Difference, None] = {}
     sides: list[tuple[ComparedCase, ComparedCase]] = []
     stopping: list[tuple[DifferenceKind, ...]] = []
     for first, second in pairs.both:
-        between = differences.between(first.case, second.case)
+        between = differences.between(first.case, second.case, (_node(first), _node(second)))
         all_differences |= dict.fromkeys(between)
-        sides.append((_compared_case(first, "A", spread_a), _compared_case(second, "B", spread_b)))
+        sides.append((_compared_case(first, "A", spreads_a), _compared_case(second, "B", spreads_b)))
         stopping.append(tuple(dict.fromkeys(each.kind for each in between if each.kind not in across)))
     reasons = [
         first.unusable or second.unusable or (f"{' and '.join(kinds)} differ" if kinds else "")
         for (first, second), kinds in zip(sides, stopping, strict=True)
     ]
     comparable = [pair for pair, reason in zip(sides, reasons, strict=True) if not reason]
+    refused = [
+        f"no geometric mean: {name} was measured on unlike machines ({unlike})"
+        for name, contents, side in (("A", a, 0), ("B", b, 1))
+        if (unlike := unlike_nodes(contents.run, [(pair[side].node, pair[side].case.device) for pair in comparable]))
+    ]
     return RunComparison(
         threshold=threshold,
         across=tuple(across),
@@ -147,10 +154,10 @@ def compare_runs(
             _case_comparison(*pair, reason, kinds, threshold)
             for pair, reason, kinds in zip(sides, reasons, stopping, strict=True)
         ),
-        geometric_mean=_geometric_mean(comparable),
+        geometric_mean=None if refused else _geometric_mean(comparable),
         crossed=tuple(str(each) for each in all_differences if each.kind in across),
         stopping=tuple(str(each) for each in all_differences if each.kind not in across),
-        notes=tuple(differences.notes()),
+        notes=(*differences.notes(), *refused),
         only_in_a=tuple(pairs.only_a),
         only_in_b=tuple(pairs.only_b),
     )
@@ -216,7 +223,7 @@ def _by_environment(contents: Contents) -> dict[tuple[str, ...], dict[str, Known
     return cases
 
 
-def _compared_case(known: KnownCase, run: str, spread: Spread | None) -> ComparedCase:
+def _compared_case(known: KnownCase, run: str, spreads: Spreads) -> ComparedCase:
     if isinstance(known, LeftOut):
         return ComparedCase(known.case, "unsupported", f"unsupported in {run}: {known.reason}")
     status, reason = known.status_and_reason
@@ -228,8 +235,13 @@ def _compared_case(known: KnownCase, run: str, spread: Spread | None) -> Compare
         status=status,
         unusable=f"wrong in {run}: {reason}" if status == "wrong" else "",
         launches=known.launches,
-        level=find_level(known.launches, spread),
+        level=find_level(known.launches, spreads),
+        node=known.node,
     )
+
+
+def _node(known: KnownCase) -> str:
+    return known.node if isinstance(known, CaseResult) else ""
 
 
 def _geometric_mean(comparable: Sequence[tuple[ComparedCase, ComparedCase]]) -> Mean | None:

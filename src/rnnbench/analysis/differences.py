@@ -41,17 +41,17 @@ class Differences:
     def __init__(self, a: Run, b: Run) -> None:
         self._a, self._b = a, b
         self._workload: Callable[[str], tuple[Difference, ...]] = lru_cache(None)(self._find_workload)
-        self._machine: Callable[[str], tuple[Difference, ...]] = lru_cache(None)(self._find_machine)
+        self._machine: Callable[[str, str, str], tuple[Difference, ...]] = lru_cache(None)(self._find_machine)
         self._environment: Callable[[str, str], tuple[Difference, ...]] = lru_cache(None)(self._find_environment)
         self._source: Callable[[str, str], tuple[Difference, ...]] = lru_cache(None)(self._find_source)
         self._method = tuple(_named("method", _changes(a.method, b.method, _METHOD)))
 
-    def between(self, a: Case, b: Case) -> tuple[Difference, ...]:
-        """The differences that concern one case, which may be in two environments."""
+    def between(self, a: Case, b: Case, nodes: tuple[str, str] = ("", "")) -> tuple[Difference, ...]:
+        """The differences that concern one case, which may be in two environments and on two nodes."""
         return (
             *self._workload(a.workload),
             *self._method,
-            *self._machine(a.device),
+            *self._machine(a.device, *nodes),
             *self._environment(a.environment, b.environment),
             *self._source(a.framework, a.system),
         )
@@ -79,12 +79,8 @@ class Differences:
             changes.append(f"text {texts[0]} → {texts[1]}")
         return tuple(_named("workload", changes))
 
-    def _find_machine(self, device: str) -> tuple[Difference, ...]:
-        a, b = self._a.machine, self._b.machine
-        changes = list(_changes(a, b, ("cpu", "cpus", "cores", "caches")))
-        if device == "cuda" and _gpus(a) != _gpus(b):
-            changes.append(f"GPU {_gpus(a)} → {_gpus(b)}")
-        return tuple(_named("machine", changes))
+    def _find_machine(self, device: str, node_a: str, node_b: str) -> tuple[Difference, ...]:
+        return tuple(_named("machine", machine_changes(self._a.machine_of(node_a), self._b.machine_of(node_b), device)))
 
     def _find_environment(self, first: str, second: str) -> tuple[Difference, ...]:
         """Only what is installed counts: the same versions on another machine are the same environment."""
@@ -112,6 +108,14 @@ class Differences:
         if hashes[0] != hashes[1]:
             changes.append(f"code {hashes[0] or 'unknown'} → {hashes[1] or 'unknown'}")
         return tuple(_named("source", changes))
+
+
+def machine_changes(a: Machine, b: Machine, device: str) -> list[str]:
+    """What makes two machines unlike for the rows of a device."""
+    changes = list(_changes(a, b, ("cpu", "cpus", "cores", "caches")))
+    if device == "cuda" and _gpus(a) != _gpus(b):
+        changes.append(f"GPU {_gpus(a)} → {_gpus(b)}")
+    return changes
 
 
 def _named(kind: DifferenceKind, changes: Iterable[str]) -> Iterator[Difference]:

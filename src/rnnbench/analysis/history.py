@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from rnnbench.analysis.compare import CaseComparison, ComparisonVerdict, choose_environment, compare_runs
 from rnnbench.analysis.differences import DifferenceKind
-from rnnbench.analysis.levels import find_spread
+from rnnbench.analysis.levels import find_spreads
 from rnnbench.analysis.row import Row, is_verified, shown_status
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.case import Case
@@ -90,7 +90,7 @@ class VersionPairs:
 
     def __init__(self, runs: Sequence[Contents], across: Collection[DifferenceKind]) -> None:
         self._runs = runs
-        self._spreads = [find_spread(contents) for contents in runs]
+        self._spreads = [find_spreads(contents) for contents in runs]
         self._across: tuple[DifferenceKind, ...] = ("environment", *(kind for kind in across if kind != "environment"))
         self._known: dict[tuple[object, ...], dict[tuple[str, ...], CaseComparison]] = {}
 

@@ -15,9 +15,10 @@ from rnnbench.domain.workload import Phase, Workload, compulsory_bytes, flops
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):
-    """The best rates measured in a run on one device in one precision, and the environments that reached them."""
+    """The best rates measured on one device of one machine in one precision, and the environments that reached them."""
 
     run: int
+    node: str = ""  # of a run that was spread over a cluster
     device: str
     precision: str
     flops_per_s: float
@@ -38,18 +39,22 @@ class LeastTime(msgspec.Struct, frozen=True, kw_only=True):
     bound_by: Literal["products", "memory"]
 
 
-def find_peaks(records: Iterable[Record], run: int = 0) -> dict[tuple[str, str], Peak]:
-    """By device and precision; only where some environment measured both rates."""
-    measured: dict[tuple[str, str], list[Limit]] = {}
+Peaks = dict[tuple[str, str, str], Peak]
+
+
+def find_peaks(records: Iterable[Record], run: int = 0) -> Peaks:
+    """By node, device and precision; only where some environment measured both rates."""
+    measured: dict[tuple[str, str, str], list[Limit]] = {}
     for record in records:
         if isinstance(record, Limit) and record.flops_per_s and record.bytes_per_s:
-            measured.setdefault((record.device, record.precision), []).append(record)
+            measured.setdefault((record.node, record.device, record.precision), []).append(record)
     peaks = {}
-    for (device, precision), limits in measured.items():
+    for (node, device, precision), limits in measured.items():
         product = max(limits, key=lambda limit: limit.flops_per_s or 0.0)
         copy = max(limits, key=lambda limit: limit.bytes_per_s or 0.0)
-        peaks[device, precision] = Peak(
+        peaks[node, device, precision] = Peak(
             run=run,
+            node=node,
             device=device,
             precision=precision,
             flops_per_s=product.flops_per_s or 0.0,

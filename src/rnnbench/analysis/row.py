@@ -70,6 +70,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     new_batch: str = ""  # kept, rebuilt, uncounted or anew
     new_length_s: float | None = None
     new_length: str = ""
+    node: str = ""  # of a cluster, on which it was timed
 
     @property
     def group(self) -> tuple[str, Phase, Device, Precision]:

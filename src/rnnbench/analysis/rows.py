@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
-from rnnbench.analysis.levels import find_level, find_spread
+from rnnbench.analysis.levels import Spreads, find_level, find_spreads
 from rnnbench.analysis.limit import find_peaks, is_above, least_time, share
 from rnnbench.analysis.profile_results import find_profile_results
 from rnnbench.analysis.row import MeasuredRow, Row, is_verified, over
@@ -15,7 +15,6 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Status
 from rnnbench.domain.run import Run
 from rnnbench.stats.intervals import interval_of
-from rnnbench.stats.launch_means import Spread
 from rnnbench.store import Contents
 
 
@@ -27,22 +26,22 @@ def make_rows(contents: Contents) -> list[Row]:
 def measure_rows(contents: Contents) -> list[MeasuredRow]:
     """The same rows, with the data they were computed from."""
     run = contents.run
-    spread = find_spread(contents)
-    measured = [_measure(run, result, spread) for result in find_case_results(contents)]
+    spreads = find_spreads(contents)
+    measured = [_measure(run, result, spreads) for result in find_case_results(contents)]
     # The limits come first: a row above its limit is never the best.
     measured = _with_profiles(contents, _with_ratios(_with_limits(contents, measured)))
     unsupported = (_blank(run, left.case, "unsupported", left.reason) for left in run.left_out)
     return measured + [MeasuredRow(row) for row in unsupported]
 
 
-def _measure(run: Run, result: CaseResult, spread: Spread | None) -> MeasuredRow:
+def _measure(run: Run, result: CaseResult, spreads: Spreads) -> MeasuredRow:
     case, launches, proof = result.case, result.launches, result.proof
-    blank = _blank(run, case, *result.status_and_reason)
+    blank = msgspec.structs.replace(_blank(run, case, *result.status_and_reason), node=result.node)
     if not result.measured:
         failure = result.failure
         fields = {"stage": failure.stage, "log_tail": failure.log_tail} if failure else {}
         return MeasuredRow(msgspec.structs.replace(blank, **fields))
-    level = find_level(launches, spread)
+    level = find_level(launches, spreads)
     wall = interval_of(level)
     worst = proof.worst if proof else None
     batches = sum(launch.batches for launch in launches)
@@ -113,7 +112,7 @@ def _with_limits(contents: Contents, measured: list[MeasuredRow]) -> list[Measur
     peaks = find_peaks(contents.records)
     limited: list[MeasuredRow] = []
     for case, each in zip(contents.run.cases, measured, strict=True):
-        peak = peaks.get((case.device, case.precision))
+        peak = peaks.get((each.row.node, case.device, case.precision))
         if peak is None or each.level is None:
             limited.append(each)
             continue

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from rnnbench.analysis.case_results import CaseResult, find_case_results
+from rnnbench.analysis.nodes import probes_of_nodes
 from rnnbench.analysis.rows import make_rows
 from rnnbench.analysis.steadiness import DRIFT
 from rnnbench.domain.result import Interval, Launch
@@ -71,14 +72,17 @@ class RunQuality:
             )
         return timed
 
-    @property
-    def probes(self) -> list[float]:
-        """For each launch, oldest first, the time of the fixed computation: the shorter of before and after."""
-        return [
-            min(record.probe_before_s, record.probe_after_s)
-            for record in self.contents.records
-            if isinstance(record, Launch) and record.probe_before_s and record.probe_after_s
-        ]
+    @cached_property
+    def rows_by_node(self) -> dict[str, list[tuple[Launch, ...]]]:
+        """The launches of the timed rows. Rounds on two nodes are not at the same time, nor on the same machine."""
+        rows: dict[str, list[tuple[Launch, ...]]] = {}
+        for row in self.timed_rows:
+            rows.setdefault(row.launches[0].node, []).append(row.launches)
+        return rows
+
+    @cached_property
+    def probes(self) -> dict[str, list[float]]:
+        return probes_of_nodes(self.contents.records)
 
 
 _FEWEST_ROWS = 5  # for a round to be judged as a whole

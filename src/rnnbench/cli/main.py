@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, catalogue, compare, env, graph, history, profile, report, run, show, verify
+from rnnbench.cli import audit, catalogue, compare, env, graph, history, part, profile, report, run, show, verify
 from rnnbench.cli.options import say
 from rnnbench.errors import UserError, describe_os_error
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
+app.command("run", cls=run.RunCommand)(run.run)
 app.command("show")(show.show)
 app.command("explain")(show.explain)
 app.command("report")(report.report)
@@ -36,6 +36,7 @@ app.command("profile")(profile.profile)
 app.command("systems")(catalogue.systems)
 app.command("workloads")(catalogue.workloads)
 app.add_typer(env.app, name="env")
+app.command("part", hidden=True)(part.part)
 
 
 def _print_version(wanted: bool) -> None:

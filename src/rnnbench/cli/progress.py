@@ -7,6 +7,7 @@ standard error is not a terminal, nothing can be drawn in place, and every resul
 
 import time
 from types import TracebackType
+from typing import Self
 
 import msgspec
 from rich.console import Console
@@ -47,7 +48,7 @@ class Progress(Listener):
         self._done = 0
         self._start = time.monotonic()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 

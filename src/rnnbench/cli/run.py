@@ -5,9 +5,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from rnnbench.cli.options import (
     CaseOptions,
@@ -19,6 +20,7 @@ from rnnbench.cli.options import (
     Trust,
     Wide,
     at_least,
+    one_of,
     resumed_with_trust,
     run_folder,
     say,
@@ -31,10 +33,24 @@ if TYPE_CHECKING:
     from rnnbench.analysis.row import Row
     from rnnbench.store import Contents
 
+_PASSED_ON = "rnnbench.passed_on"
+
+
+class RunCommand(TyperCommand):
+    """Of a run that is spread or resumed, the words after `--` are options of the cluster's sbatch."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        if any(word.partition("=")[0] in ("--on", "--resume") for word in args[:end]):
+            ctx.meta[_PASSED_ON] = tuple(args[end + 1 :])
+            args = args[:end]
+        return super().parse_args(ctx, args)
+
 
 @with_case_options
 def run(
     cases: CaseOptions,
+    context: typer.Context,
     headline: Annotated[bool, typer.Option("--headline", help="A quick comparison: headline systems only.")] = False,
     effort: Annotated[str, typer.Option(metavar="EFFORT", help="quick, standard or thorough.")] = "standard",
     protocol: Annotated[
@@ -92,6 +108,11 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a run of more than an hour.")] = False,
     wide: Wide = False,
     legend: Legend = False,
+    on: Annotated[
+        str, typer.Option("--on", metavar="WHERE", help="local, or slurm: spread over its nodes; -- OPTIONS of sbatch.")
+    ] = "local",
+    detach: Annotated[bool, typer.Option("--detach", help="With slurm: submit and leave; --resume collects.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="With --resume: cancel the jobs of a spread run.")] = False,
     as_json: Json = False,
 ) -> None:
     """Verify and time systems on workloads, store everything, print the tables and the answer.
@@ -107,19 +128,24 @@ def run(
       rnnbench run --resume last
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
       rnnbench run --resume runs/2026-11-15-101500 --repeats 2
+      rnnbench run 'pytorch/*' --device cuda --on slurm --detach -- --partition=gpu --time=4:00:00
+      rnnbench run --resume runs/2026-11-15-101500 --cancel
     """
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
+    from rnnbench.spread.folder import is_spread
 
     def end(contents: "Contents", folder: Path) -> None:
         _end(print_run(contents, as_json, wide, legend), folder, as_json)
 
+    passed_on: tuple[str, ...] = context.meta.get(_PASSED_ON, ())
+    is_local = one_of(on, ("local", "slurm"), "place to run") == "local"
     if resume is not None:
         if dry_run:
             raise UserError("--dry-run cannot be combined with --resume", "see what is stored with `rnnbench show`")
-        if cases.any_given or headline or out or profile:
+        if cases.any_given or headline or out or profile or not is_local:
             raise UserError("a resumed run keeps the options it began with", "give --resume without a selection")
         if limit is not None:
             at_least(limit, 1, "--limit")
@@ -127,6 +153,18 @@ def run(
             at_least(ahead, 1, "--ahead")
         if repeats is not None:
             at_least(repeats, 0, "--repeats")
+        if is_spread(resume):
+            from rnnbench.cli import spread
+            from rnnbench.spread.folder import Resuming
+
+            if cancel:
+                spread.cancel(resume)
+                return
+            resuming = Resuming(retry_failed=retry_failed, limit_seconds=limit, ahead=ahead, repeats=repeats)
+            spread.resume(resume, options=passed_on, resuming=resuming, detach=detach, as_json=as_json)
+            return
+        if detach or cancel or passed_on:
+            raise UserError(f"{resume} is not spread over a cluster", "resume it without --detach, --cancel and `--`")
 
         def resume_it(trusted: bool) -> None:
             with Progress() as progress, _report_interruption(resume):
@@ -145,6 +183,10 @@ def run(
         return
     if retry_failed or trust:
         raise UserError(f"{'--retry-failed' if retry_failed else '--trust'} needs --resume", "give the run to resume")
+    if cancel:
+        raise UserError("--cancel needs --resume", "give the run whose jobs are to be cancelled")
+    if is_local and (detach or passed_on):
+        raise UserError("--detach and options after `--` are for a cluster", "give --on slurm")
 
     from datetime import datetime
 
@@ -155,30 +197,42 @@ def run(
     from rnnbench.reference.inputs import read_treebank
     from rnnbench.store import require_usable
 
-    method = make_method(
-        effort=effort,
-        protocol=protocol,
-        timing=timing,
-        launches=launches,
-        repeats=repeats,
-        limit_seconds=600.0 if limit is None else limit,
-        memory_gb=memory,
-        threads=threads,
-        seed=seed,
-        ahead=1 if ahead is None else ahead,
-        verify=not no_verify,
-    )
+    options: dict[str, Any] = {
+        "effort": effort,
+        "protocol": protocol,
+        "timing": timing,
+        "launches": launches,
+        "repeats": repeats,
+        "limit_seconds": 600.0 if limit is None else limit,
+        "memory_gb": memory,
+        "threads": threads,
+        "seed": seed,
+        "ahead": 1 if ahead is None else ahead,
+        "verify": not no_verify,
+    }
+    folder = out or RUNS / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    require_other_name(folder)
+    text = str(data.resolve()) if data else ""
+    if data is not None:
+        read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
+    if not is_local:
+        from rnnbench.cli import spread
+        from rnnbench.spread.folder import Request
+
+        if dry_run:
+            raise UserError("--dry-run cannot be combined with --on slurm", "the plan is made on a node, not here")
+        selection = cases.selection(headline)
+        words = tuple(word.encode("utf-8", "replace").decode() for word in sys.argv[1:])  # a path may be any bytes
+        request = Request(selection=selection, method=options, command=words, data=text, profile=profile)
+        spread.begin(request, passed_on, folder, detach=detach, as_json=as_json)
+        return
+    method = make_method(**options)
     plan = within_memory(make_plan(cases.selection(headline)), method)
     if dry_run:
         say(plan_as_json(plan, method) if as_json else show_plan(plan, method, None if wide else terminal_width()))
         return
-    if data is not None:
-        read_treebank(data, vocabulary=10001)  # a wrong folder is reported before environments are created
-    folder = out or RUNS / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    require_other_name(folder)
     require_usable(folder)
     require_consent(plan, method, yes)
-    text = str(data.resolve()) if data else ""
     with Progress() as progress, _report_interruption(folder):
         contents = run_session(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
     end(contents, folder)

@@ -50,8 +50,8 @@ def check(
 
     Checks completeness, verification, also at full size, failures, rows above the machine's limit, number of
     launches, launches on a busy machine, wide intervals, rows that are not steady, drift within launches and
-    over rounds, the processor's speed over the run, other load and the source. The exit code is 1 when there is
-    a problem; a run with warnings alone is fit to publish.
+    over rounds, the processor's speed over the run, other load, nodes that differ and the source. The exit code
+    is 1 when there is a problem; a run with warnings alone is fit to publish.
 
     \b
     Examples:

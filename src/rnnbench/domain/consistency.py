@@ -37,6 +37,8 @@ def require_consistent(run: Run) -> None:
     for name in run.proved_on.values():
         _require(is_workload_name(name), f"a workload cannot be named {name!a}")
     _require(len(set(run.cases)) == len(run.cases), "a case is in it twice")
+    for node in run.machines:
+        require_name(node, "a node")
 
 
 def require_usable(environment: Environment) -> None:
@@ -53,6 +55,7 @@ def record_check(run: Run) -> Callable[[Record | ProfileRecord], None]:
     small = frozenset(msgspec.structs.replace(case, workload=run.proved_on[case.workload]) for case in cases)
 
     def check(record: Record | ProfileRecord) -> None:
+        _require(not record.node or record.node in run.machines, f"no node here is named {record.node!a}")
         if isinstance(record, Limit):
             _require(record.environment in run.environments, f"no environment here is named {record.environment!a}")
             return

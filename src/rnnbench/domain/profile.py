@@ -65,6 +65,7 @@ class Retrace(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     reshapes: tuple[Reshape, ...] = ()  # all until the launch ended
     versions: dict[str, str] = {}
     log_tail: str = ""
+    node: str = ""  # of a cluster, on which it was made
 
     def of(self, change: Change) -> Reshape | None:
         return next((one for one in self.reshapes if one.change == change), None)
@@ -101,6 +102,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     trace: str = ""  # a file beside this one
     versions: dict[str, str] = {}
     log_tail: str = ""
+    node: str = ""
 
     @property
     def count(self) -> float:

@@ -121,6 +121,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     traceback: str = ""
     log: str = ""  # file in the run folder, if anything was printed
     log_tail: str = ""
+    node: str = ""  # of a cluster, on which it was made
 
     @property
     def seconds(self) -> float:
@@ -143,6 +144,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_fiel
     seconds: Seconds = 0.0
     cached: bool = False
     log_tail: str = ""
+    node: str = ""
 
     @property
     def worst(self) -> Figure | None:
@@ -174,6 +176,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="li
     noisy: bool = False  # the machine was busy: its real rates are higher
     traceback: str = ""
     log_tail: str = ""
+    node: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -65,7 +65,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     created: str
     command: tuple[str, ...]
     tool: Tool
-    machine: Machine
+    machine: Machine  # that planned the run and, unless it was spread over nodes, measured it
     method: Method
     data: str = ""  # the folder of the Penn Treebank, if one was given
     workloads: dict[str, Workload]
@@ -76,6 +76,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
     variables: dict[str, str] = {}  # environment variables that change what frameworks compute, when the run began
     profile: bool = False  # each case is also profiled, after all cases were timed
+    machines: dict[str, Machine] = {}  # node -> its machine, where the run was spread over a cluster
+
+    def machine_of(self, node: str) -> Machine:
+        """The machine of a record, which says its node."""
+        return self.machines.get(node, self.machine)
 
 
 #: Fields that had another name in earlier versions. The kind of value tells them from a package of that name.

@@ -24,6 +24,16 @@ def describe_gpus(contents: Contents) -> list[str]:
     return lines
 
 
+def describe_nodes(contents: Contents) -> list[str]:
+    """Of a run that was spread over a cluster, one line for each node that has timed something."""
+    timed = {record.node for record in contents.records if isinstance(record, Launch)}
+    return [
+        ", ".join((f"{node}: {machine.cpu}", f"{machine.cores} cores", *(gpu.name for gpu in machine.gpus)))
+        for node, machine in contents.run.machines.items()
+        if node in timed
+    ]
+
+
 def _describe_states(states: list[GpuState]) -> str:
     words = [
         _value_range((state.sm_mhz for state in states), "MHz"),

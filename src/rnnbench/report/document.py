@@ -9,7 +9,7 @@ import msgspec
 from rnnbench.analysis.advice import Advice, advise
 from rnnbench.analysis.case_results import find_case_results
 from rnnbench.analysis.gap import Best, BreakEven, Gap, find_best, find_break_evens, find_gaps
-from rnnbench.analysis.limit import LeastTime, Peak, find_peaks, least_time
+from rnnbench.analysis.limit import LeastTime, Peak, Peaks, find_peaks, least_time
 from rnnbench.analysis.row import Group, MeasuredRow, Row, RowId, row_id, short_names
 from rnnbench.analysis.rows import measure_rows
 from rnnbench.analysis.summary import Statement, summarise
@@ -63,10 +63,9 @@ def _grouped(run: int, rows: Sequence[MeasuredRow]) -> list[tuple[Group, list[Me
     return list(groups.items())
 
 
-def _analyse_group(
-    contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: dict[tuple[str, str], Peak]
-) -> GroupAnalysis:
-    workload, peak = contents.run.workloads[group.workload], peaks.get((group.device, group.precision))
+def _analyse_group(contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: Peaks) -> GroupAnalysis:
+    node = find_node(measured.row for measured in rows)
+    workload, peak = contents.run.workloads[group.workload], peaks.get((node, group.device, group.precision))
     best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
     return GroupAnalysis(
         group=group,
@@ -178,9 +177,15 @@ def run_names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-def machine_name(run: Run, device: str) -> str:
-    """The GPU or processor on which the rows of a device ran."""
-    machine = run.machine
+def machine_name(run: Run, device: str, node: str = "") -> str:
+    """The GPU or processor on which the rows of a device ran, and the node that it is in."""
+    machine = run.machine_of(node)
+    place = f"{node}: " if node else ""
     if device == "cuda" and machine.gpus:
-        return machine.gpus[0].name
-    return f"{machine.cpu}, {machine.cores} core{'' if machine.cores == 1 else 's'}"
+        return place + machine.gpus[0].name
+    return f"{place}{machine.cpu}, {machine.cores} core{'' if machine.cores == 1 else 's'}"
+
+
+def find_node(rows: Iterable[Row]) -> str:
+    """The node on which these rows of one group were timed; "" if there is none, or nothing was timed yet."""
+    return next((row.node for row in rows if row.node), "")

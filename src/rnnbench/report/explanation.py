@@ -91,10 +91,12 @@ def _machine(number: int, run: Run, peaks: Sequence[Peak], several: bool) -> str
     name = f"run {number + 1}" if several else "run"
     lines = [f"{name:6} {run.created}, {run.machine.cpu}, {run.method.threads} threads"]
     lines += [f"       {gpu.name}" for gpu in run.machine.gpus]
+    lines += [f"       node {node}: {machine.cpu}" for node, machine in run.machines.items()]
     for peak in peaks:
         if peak.run == number:
+            place = f"{peak.node} {peak.device}" if peak.node else peak.device
             lines.append(
-                f"limit  {peak.device} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in matrix products"
+                f"limit  {place} {peak.precision}: {units.rate(peak.flops_per_s, 'FLOP')} in matrix products"
                 f" ({peak.flops_environment}), {units.rate(peak.bytes_per_s, 'B')} in copies"
                 f" ({peak.bytes_environment}){', measured while the machine was busy' if peak.noisy else ''}"
             )

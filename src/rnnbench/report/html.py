@@ -22,8 +22,8 @@ from rnnbench.published.rows import SOURCES
 from rnnbench.published.sections import compare_with_published
 from rnnbench.report.charts import theme
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.describe import command_for_row, describe_gpus, describe_method
-from rnnbench.report.document import UNRANKED_STATUSES, Document, is_ranked, machine_name
+from rnnbench.report.describe import command_for_row, describe_gpus, describe_method, describe_nodes
+from rnnbench.report.document import UNRANKED_STATUSES, Document, find_node, is_ranked, machine_name
 from rnnbench.report.terminal import LEGEND
 from rnnbench.store import Contents
 from rnnbench.text import script_json
@@ -79,6 +79,7 @@ def _run_facts(name: str, contents: Contents) -> dict[str, Any]:
         ("caches", caches),
         ("memory", units.size(machine.memory_bytes)),
         ("GPU", gpus or "none"),
+        ("nodes", "; ".join(describe_nodes(contents))),
         ("system", f"{machine.system}, {machine.kernel}"),
         ("load at the start", "" if machine.load is None else f"{machine.load:.2f}"),
         ("method", f"{describe_method(contents)}, seed {method.seed}, at most {method.limit_seconds:g} s a launch"),
@@ -164,7 +165,7 @@ def _group(document: Document, number: int) -> dict[str, Any]:
         "phase": group.phase,
         "device": group.device,
         "precision": group.precision,
-        "machine": machine_name(run, group.device),
+        "machine": machine_name(run, group.device, find_node(panel.rows)),
         "shape": f"batch {workload.batch} × {workload.steps} steps",
         "summary": [{"kind": each.kind, "text": each.text} for each in panel.analysis.summary],
     }

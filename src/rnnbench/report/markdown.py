@@ -7,8 +7,8 @@ from rnnbench.analysis.row import Row, memory_of, shown_status
 from rnnbench.domain.workload import Workload
 from rnnbench.published.sections import claims_as_markdown, compare_with_published, published_as_markdown
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.describe import describe_gpus, describe_method
-from rnnbench.report.document import Document, Panel, ranked_rows, unranked_rows
+from rnnbench.report.describe import describe_gpus, describe_method, describe_nodes
+from rnnbench.report.document import Document, Panel, find_node, ranked_rows, unranked_rows
 from rnnbench.report.terminal import profile_cells, was_profiled
 from rnnbench.store import Contents
 from rnnbench.text import escape_markdown, markdown_block, markdown_code, markdown_table
@@ -98,6 +98,9 @@ def _environment(contents: Contents) -> Iterator[str]:
     )
     yield "## GPU information"
     yield "\n".join(map(escape_markdown, describe_gpus(contents))) or "none"
+    if nodes := describe_nodes(contents):
+        yield "## Nodes"
+        yield "\n".join(f"- {escape_markdown(node)}" for node in nodes)
 
 
 def _workloads(document: Document) -> list[Workload]:
@@ -193,5 +196,6 @@ def _cells(panel: Panel, row: Row, profiled: bool) -> list[str]:
 def _summary(panel: Panel) -> Iterator[str]:
     group = panel.group
     sentences = " ".join(statement.text for statement in panel.analysis.summary)
+    place = f", on {escape_markdown(node)}" if (node := find_node(panel.rows)) else ""
     if sentences:
-        yield f"**{group.phase} · {group.device} · {group.precision}.** {escape_markdown(sentences)}"
+        yield f"**{group.phase} · {group.device} · {group.precision}{place}.** {escape_markdown(sentences)}"

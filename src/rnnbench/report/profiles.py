@@ -181,7 +181,8 @@ def _groups(contents: Contents) -> list[tuple[str, list[_Shown]]]:
             groups.setdefault((case.workload, case.device, case.precision), []).append(results[case.key])
     shown: list[tuple[str, list[_Shown]]] = []
     for (workload, device, precision), found in groups.items():
-        peak = peaks.get((device, precision))
+        node = next((one.profile.node for one in found if one.profile), "")  # a group is measured on one node
+        peak = peaks.get((node, device, precision))
         shape = contents.run.workloads[workload]
         rows = [
             _Shown(one, _name(one, found), find_product_rate(one.profile, shape, peak) if one.profile else None)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from rnnbench import units
 from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_status
-from rnnbench.report.describe import describe_gpus, describe_method
-from rnnbench.report.document import ranked_rows, unranked_rows
+from rnnbench.report.describe import describe_gpus, describe_method, describe_nodes
+from rnnbench.report.document import find_node, ranked_rows, unranked_rows
 from rnnbench.store import Contents
 from rnnbench.text import RULE, Column, render_fitted, shortened
 
@@ -99,6 +99,7 @@ def _header(contents: Contents, width: int | None) -> str:
     run = contents.run
     machine, method = run.machine, run.method
     gpus = [f"GPU          {gpu}" for gpu in describe_gpus(contents)]
+    nodes = [f"node         {node}" for node in describe_nodes(contents)]
     environments = ", ".join(f"{each.id} (Python {each.python_version})" for each in run.environments.values())
     lines = [
         f"run          {run.created}, rnnbench {run.tool.version} {run.tool.revision}".rstrip(),
@@ -106,6 +107,7 @@ def _header(contents: Contents, width: int | None) -> str:
         f"{','.join(map(str, method.cpus)) or 'nothing'}"
         f"{f', timed on {method.quiet_cpus} that are quiet' if method.quiet_cpus else ''}",
         *gpus,
+        *nodes,
         f"system       {machine.system}, {machine.kernel}",
         f"environment  {environments or 'none'}",
         f"method       {describe_method(contents)}, seed {method.seed}",
@@ -129,7 +131,9 @@ def _table(contents: Contents, key: Table, rows: list[Row], width: int | None) -
         *(_cells(row, names[row_id(row)], profiled) for row in unranked),
     ]
     shape = contents.run.workloads[workload]
-    parts = [f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps)"]
+    node = find_node(rows)
+    where = f"   on {node}" if node else ""
+    parts = [f"{workload} · {phase} · {device} · {precision}   (batch {shape.batch} × {shape.steps} steps){where}"]
     dropped: list[str] = []
     if lines:
         table, dropped = render_fitted(columns, lines, width, indent="  ")

@@ -119,6 +119,7 @@ def results_as_json(document: Document) -> bytes:
                 "command": run.command,
                 "tool": run.tool,
                 "machine": run.machine,
+                "machines": run.machines,
                 "method": run.method,
                 "workloads": run.workloads,
                 "environments": {id: _public(environment) for id, environment in run.environments.items()},
