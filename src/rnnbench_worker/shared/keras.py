@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+import rnnbench_cells
 from rnnbench_worker.canonical import as_int32, layer_directions, step_mask, weight_names, with_lengths
 from rnnbench_worker.program import BETA_1, BETA_2, EPSILON, LEARNING_RATE, Program
 
@@ -63,7 +64,7 @@ class CtcModel(keras.Model):
         return ops.mean(ops.ctc_loss(y["targets"], y_pred, y["target_lengths"], y["lengths"], mask_index=0))
 
 
-def make_model(workload, unroll, use_cudnn):
+def make_model(workload, granularity, unroll, use_cudnn):
     """A model of embedding or features, recurrent layers and head, called with inputs, and with lengths if they vary.
 
     It returns `[batch, steps, classes]` or `[batch, classes]`.
@@ -81,24 +82,76 @@ def make_model(workload, unroll, use_cudnn):
         inputs.append(keras.Input((), dtype="int32"))
         mask = StepMask(steps)(inputs[1])
     for layer in range(workload["layers"]):
-        lstm = layers.LSTM(
-            workload["hidden"],
+        options = {
             # For the backward direction Keras would return the step it computed last, which is the first in time.
-            return_sequences=bidirectional or not last_step or layer < workload["layers"] - 1,
-            unit_forget_bias=False,
-            unroll=unroll,
-            use_cudnn=use_cudnn,
-            name="layer{}".format(layer),
-        )
+            "return_sequences": bidirectional or not last_step or layer < workload["layers"] - 1,
+            "unroll": unroll,
+            "name": "layer{}".format(layer),
+        }
+        if granularity == "packed":
+            recurrent = layers.RNN(AnyCell(workload["cell"], workload["hidden"]), **options)
+        else:
+            recurrent = layers.LSTM(workload["hidden"], unit_forget_bias=False, use_cudnn=use_cudnn, **options)
         if bidirectional:
-            lstm = layers.Bidirectional(lstm, name="layer{}".format(layer))
-        xs = lstm(xs, mask=mask)
+            recurrent = layers.Bidirectional(recurrent, name="layer{}".format(layer))
+        xs = recurrent(xs, mask=mask)
     if last_step and bidirectional:
         xs = xs[:, -1]
     logits = layers.Dense(workload["classes"], use_bias=workload["head_bias"], name="head")(xs)
     # The loss is computed in fp32 whatever the precision.
     logits = layers.Activation("linear", dtype="float32")(logits)
     return (CtcModel if workload["loss"] == "ctc" else keras.Model)(inputs, logits)
+
+
+class AnyCell(layers.Layer):
+    """A cell of rnnbench_cells, as its file says, for keras.layers.RNN."""
+
+    def __init__(self, kind, hidden, **options):
+        super(AnyCell, self).__init__(**options)
+        self._kind, self._hidden = kind, hidden
+        self._cell = rnnbench_cells.find(kind)
+        self.state_size = [hidden] * len(self._cell.STATES)
+        self.output_size = hidden
+
+    def build(self, shape):
+        shapes = self._cell.parameters(shape[-1], self._hidden)
+        self._parts = list(shapes)
+        self.own = [self.add_weight(shape=one, name=part) for part, one in shapes.items()]
+        self.built = True
+
+    def call(self, x, states, training=False):
+        state = dict(zip(self._cell.STATES, states))
+        new = self._cell.step(Operators, dict(zip(self._parts, self.own)), x, state)
+        found = [new[name] for name in self._cell.STATES]
+        return found[0], found
+
+    def get_config(self):
+        """`Bidirectional` makes its second direction from the first one's."""
+        return dict(super(AnyCell, self).get_config(), hidden=self._hidden, kind=self._kind)
+
+
+class Operators(object):
+    """The vocabulary of rnnbench_cells."""
+
+    matmul, sigmoid, tanh, relu = map(staticmethod, (ops.matmul, ops.sigmoid, ops.tanh, ops.relu))
+    softplus, exp, log, maximum = map(staticmethod, (ops.softplus, ops.exp, ops.log, ops.maximum))
+    minimum, constant = map(staticmethod, (ops.minimum, ops.stop_gradient))
+
+    @staticmethod
+    def split(a, count):
+        return ops.split(a, count, axis=-1)
+
+    @staticmethod
+    def concat(pieces):
+        return ops.concatenate(pieces, axis=-1)
+
+    @staticmethod
+    def layer_norm(a, gain, bias):
+        centred = a - ops.mean(a, axis=-1, keepdims=True)
+        return (
+            centred * ops.rsqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + rnnbench_cells.EPSILON) * gain
+            + bias
+        )
 
 
 def cell_of(model, layer, direction):
@@ -116,7 +169,8 @@ def variables_of(model, workload):
         found["embedding"] = model.get_layer("embedding").embeddings
     for layer, direction in layer_directions(workload):
         cell = cell_of(model, layer, direction)
-        found.update(zip(weight_names(layer, direction), (cell.kernel, cell.recurrent_kernel, cell.bias)))
+        own = cell.own if isinstance(cell, AnyCell) else (cell.kernel, cell.recurrent_kernel, cell.bias)
+        found.update(zip(weight_names(layer, direction, workload["weights"]), own))
     head = model.get_layer("head")
     found["head.w"] = head.kernel
     if workload["head_bias"]:
@@ -139,7 +193,7 @@ class KerasProgram(Program):
         self._cuda = job["device"] == "cuda"
         execution = parse_execution(job["execution"])
         keras.config.set_dtype_policy(POLICIES[job["precision"]])
-        self._model = make_model(self._workload, execution.unroll, execution.use_cudnn)
+        self._model = make_model(self._workload, job["granularity"], execution.unroll, execution.use_cudnn)
         self._variables = variables_of(self._model, self._workload)
         for name, variable in self._variables.items():
             variable.assign(parameters[name])
