@@ -119,25 +119,33 @@ def test_rows_without_a_cell_say_why():
 # --- in the frameworks ---
 
 SYSTEMS = {
-    "pytorch": ["pytorch/packed/eager", "pytorch/packed/rnnfuse", "pytorch/cell/eager", "pytorch/stack/eager"],
+    "pytorch": ["pytorch/packed/eager", "pytorch/cell/eager", "pytorch/stack/eager"],
     "jax": ["jax/packed/jit-scan"],
-    "tensorflow": ["tensorflow/packed/graph-while", "tensorflow/packed/eager"],
+    "tensorflow": ["tensorflow/packed/graph-while"],
+    "keras-jax": ["keras-jax/packed/jit"],
     "pytensor": ["pytensor/packed/scan-jax"],
 }
+BOTH_WAYS = f"bi-ctc-long[cell=slstm,{SMALL}]"  # four states, two directions, lengths
+
+
+def not_verified(systems, workloads):
+    plan = rnnbench.make_plan(systems, workloads, device="cpu")
+    assert {case.workload for case in plan.cases} == {parse_workload(one).name for one in workloads}
+    found = rnnbench.verify_plan(plan, use_cache=False, threads=1).verifications
+    assert len(found) == len(plan.cases)
+    return [f"{one.case.system} on {one.case.workload}: {one.reason}" for one in found if one.verdict != "verified"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", SYSTEMS)
 def test_a_framework_computes_every_cell(framework, environment_of):
     environment_of(framework)
-    workloads = [f"bi-ctc-long[cell={cell},{SMALL}]" for cell in rnnbench_cells.NAMES]
-    plan = rnnbench.make_plan(SYSTEMS[framework], workloads, device="cpu")
-    assert {case.workload for case in plan.cases} == {parse_workload(one).name for one in workloads}
-    found = rnnbench.verify_plan(plan, use_cache=False, threads=1).verifications
-    assert len(found) == len(plan.cases)
-    wrong = [
-        f"{one.case.system} on {one.case.workload}, {one.case.phase}: {one.reason}"
-        for one in found
-        if one.verdict != "verified"
-    ]
-    assert wrong == []
+    workloads = [f"ce-short[cell={cell}]" for cell in rnnbench_cells.NAMES]
+    assert not_verified(SYSTEMS[framework], [*workloads, BOTH_WAYS]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_rnnfuse_computes_cells_of_files(environment_of):
+    environment_of("pytorch")
+    assert not_verified(["pytorch/packed/rnnfuse"], ["ce-short[cell=peephole]", "ce-short[cell=gru-before]"]) == []

@@ -39,6 +39,7 @@ def test_the_catalogue_is_the_table_of_the_design():
     found = {name: msgspec.structs.asdict(workload) for name, workload in CATALOG.items()}
     for fields in found.values():
         assert fields.pop("origin").startswith(("Braun", "Carrot", "Lazarus"))
+        assert fields.pop("cell") == "lstm"
     assert found == {name: {"name": name, **fields} for name, fields in TABLE.items()}
 
 

@@ -148,10 +148,8 @@ class Operators(object):
     @staticmethod
     def layer_norm(a, gain, bias):
         centred = a - ops.mean(a, axis=-1, keepdims=True)
-        return (
-            centred * ops.rsqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + rnnbench_cells.EPSILON) * gain
-            + bias
-        )
+        variance = ops.mean(centred * centred, axis=-1, keepdims=True)
+        return centred * ops.rsqrt(variance + rnnbench_cells.EPSILON) * gain + bias
 
 
 def cell_of(model, layer, direction):
