@@ -103,6 +103,7 @@ def make_model(workload, granularity, unroll, use_cudnn):
     return (CtcModel if workload["loss"] == "ctc" else keras.Model)(inputs, logits)
 
 
+@keras.saving.register_keras_serializable("rnnbench")
 class AnyCell(layers.Layer):
     """A cell of rnnbench_cells, as its file says, for keras.layers.RNN."""
 
