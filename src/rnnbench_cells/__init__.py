@@ -20,10 +20,11 @@ A file `<name>.py` has
   units that remember a whole sequence (reference/inputs.py);
 - `SECOND_BIAS`: how many values per unit the second bias of vendors' layers adds.
 
-This package is Python 3.6 and imports nothing: the driver and every worker can use it.
+This package is Python 3.6 and needs nothing else: the driver and every worker can use it.
 """
 
 import importlib
+from types import ModuleType
 
 #: The cells that come with rnnbench.
 NAMES = ("lstm", "gru", "gru-before", "elman", "peephole", "layernorm-lstm", "slstm", "mgu")
@@ -32,6 +33,6 @@ NAMES = ("lstm", "gru", "gru-before", "elman", "peephole", "layernorm-lstm", "sl
 EPSILON = 1e-5
 
 
-def find(name):
+def find(name: str) -> ModuleType:
     """The module of a cell."""
     return importlib.import_module("rnnbench_cells." + name.replace("-", "_"))

@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rnnbench.reference.inputs import Floats
+from rnnbench.reference.inputs import Booleans, Floats
 from rnnbench.reference.lstm import sigmoid
 
 #: The gradient of an operator's result -> those of its inputs.
 PullBack = Callable[[Floats], Sequence[Floats]]
-Operand = "Value | float"
-
 EPSILON = 1e-5  # of layer_norm; as in rnnbench_cells
 
 
@@ -147,7 +145,7 @@ class Operators:
         return Value(y * gain.array + bias.array, (a, gain, bias), pull_back)
 
 
-def _of_the_chosen(first: Floats, equal: Floats) -> PullBack:
+def _of_the_chosen(first: Booleans, equal: Booleans) -> PullBack:
     """Where both are equal, each gets half, as in most frameworks."""
     share = np.where(equal, 0.5, first)
     return lambda d: (d * share, d * (1 - share))

@@ -99,7 +99,8 @@ def _supports(manifest: Manifest, system: System) -> str:
         phases.setdefault(" · ".join(places), []).append(phase)
     parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
     tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
-    more = {("lstm",): [], ("*",): ["every cell"]}.get(system.cells, [f"cells: {', '.join(system.cells)}"])
+    more = [] if system.cells == ("lstm",) else [f"cells: {', '.join(system.cells)}"]
+    more = ["every cell"] if "*" in system.cells else more
     return "; ".join(parts + more + tools + (["also `elman-step`"] if system.one_step else []))
 
 
