@@ -34,6 +34,12 @@ class Answer:
         return json.loads(self.out)
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch):
+    """Output that goes to no terminal has no width; pytest's own workers say that it has 80 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Runs a command in this process, to its exit."""
