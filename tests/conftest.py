@@ -74,14 +74,22 @@ def private_folders(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def sabotage(private_folders, monkeypatch):
-    """The sabotage framework, run by this interpreter."""
+def offered(private_folders, monkeypatch):
+    """Offers the framework of a folder, run by this interpreter; its workers find the driver's package as well."""
     from rnnbench.environments.external import use_interpreter
 
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(SABOTAGE))
-    # Its honest system calls the reference, so its workers must find the driver's package.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
-    use_interpreter("sabotage", Path(sys.executable))
+    def offer(framework, folder):
+        monkeypatch.setenv("RNNBENCH_SYSTEMS", str(folder))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
+        use_interpreter(framework, Path(sys.executable))
+
+    return offer
+
+
+@pytest.fixture
+def sabotage(private_folders, offered):
+    """The sabotage framework. Its honest system calls the reference, so it needs the driver's package."""
+    offered("sabotage", SABOTAGE)
     return private_folders
 
 

@@ -19,7 +19,6 @@ from rnnbench.analysis.check import check_run
 from rnnbench.analysis.compare import compare_runs
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.result import Launch, Limit
-from rnnbench.environments.external import use_interpreter
 from rnnbench.files import is_locked
 from rnnbench.store import read_folder
 from slurm_world import NODES, Cluster, missing_programs
@@ -150,11 +149,9 @@ class World:
 
 
 @pytest.fixture
-def world(private_folders, monkeypatch):
+def world(private_folders, offered):
     made = World(private_folders / "watched")
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(private_folders / "watched"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
-    use_interpreter("watched", Path(sys.executable))
+    offered("watched", private_folders / "watched")
     yield made
     made.end()
 
