@@ -34,6 +34,12 @@ class Answer:
         return json.loads(self.out)
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch):
+    """Output that goes to no terminal has no width; pytest's own workers say that it has 80 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Runs a command in this process, to its exit."""
@@ -68,14 +74,22 @@ def private_folders(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def sabotage(private_folders, monkeypatch):
-    """The sabotage framework, run by this interpreter."""
+def offered(private_folders, monkeypatch):
+    """Offers the framework of a folder, run by this interpreter; its workers find the driver's package as well."""
     from rnnbench.environments.external import use_interpreter
 
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(SABOTAGE))
-    # Its honest system calls the reference, so its workers must find the driver's package.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
-    use_interpreter("sabotage", Path(sys.executable))
+    def offer(framework, folder):
+        monkeypatch.setenv("RNNBENCH_SYSTEMS", str(folder))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
+        use_interpreter(framework, Path(sys.executable))
+
+    return offer
+
+
+@pytest.fixture
+def sabotage(private_folders, offered):
+    """The sabotage framework. Its honest system calls the reference, so it needs the driver's package."""
+    offered("sabotage", SABOTAGE)
     return private_folders
 
 

@@ -12,7 +12,6 @@ import pytest
 import rnnbench
 from fake_workers import MARK, marked
 from made_up import write_framework
-from rnnbench.environments.external import use_interpreter
 from rnnbench.launch.schedule import shuffled
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for workers in /proc")
@@ -107,11 +106,9 @@ def is_gone(process):
 
 
 @pytest.fixture
-def holdup(private_folders, monkeypatch):
+def holdup(private_folders, offered):
     made = Holdup(private_folders / "holdup")
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(private_folders / "holdup"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
-    use_interpreter("holdup", Path(sys.executable))
+    offered("holdup", private_folders / "holdup")
     yield made
     made.release()
     for driver in made.started:

@@ -156,7 +156,7 @@ def rated(products_s, peak=None):
 
 
 def peak_of(flops_per_s):
-    return find_peaks([make_limit(flops_per_s=flops_per_s)])["cpu", "fp32"]
+    return find_peaks([make_limit(flops_per_s=flops_per_s)])["", "cpu", "fp32"]
 
 
 def test_the_rate_of_the_products_is_their_work_over_their_time_against_the_limit():

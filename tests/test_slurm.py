@@ -19,9 +19,7 @@ from rnnbench.analysis.check import check_run
 from rnnbench.analysis.compare import compare_runs
 from rnnbench.analysis.rows import make_rows
 from rnnbench.domain.result import Launch, Limit
-from rnnbench.environments.external import use_interpreter
 from rnnbench.files import is_locked
-from rnnbench.report.terminal import show_run
 from rnnbench.store import read_folder
 from slurm_world import NODES, Cluster, missing_programs
 
@@ -151,11 +149,9 @@ class World:
 
 
 @pytest.fixture
-def world(private_folders, monkeypatch):
+def world(private_folders, offered):
     made = World(private_folders / "watched")
-    monkeypatch.setenv("RNNBENCH_SYSTEMS", str(private_folders / "watched"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path.endswith("src")))
-    use_interpreter("watched", Path(sys.executable))
+    offered("watched", private_folders / "watched")
     yield made
     made.end()
 
@@ -198,8 +194,7 @@ def test_a_verified_run_is_one_folder_that_says_where_each_row_is_from(cluster, 
     rows = make_rows(contents)
     assert {row.status for row in rows} == {"verified"}
     assert {row.node for row in rows} <= set(NODES)
-    assert all(f"on {row.node}" in show_run(contents, rows) for row in rows)
-    assert show_run(contents, rows) in answer.out
+    assert all(row.system in answer.out and f"on {row.node}" in answer.out for row in rows)
     assert [finding.level for finding in check_run(contents) if finding.about == "completeness"] == ["ok"]
     # The machine's limit was measured, or refused, on each node that timed something.
     timed_on = {record.node for record in contents.records if isinstance(record, Launch)}

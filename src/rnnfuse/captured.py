@@ -15,7 +15,6 @@ from torch import Tensor
 
 from . import private
 from .buffers import Buffers
-from .forms import Form
 from .loops import Loop
 
 LONGEST = 64
@@ -47,8 +46,7 @@ class CapturedRange:
         """Like this loop, for so many steps."""
         self._lock = threading.Lock()
         self._given_by = -1
-        form: Form = loop.form
-        real = loop.buffers
+        form, real = loop.form, loop.buffers
         self._buffers = own = Buffers(real.plan, length, real.rows, real.device)
         entering = {enters for enters, _ in form.carried}
         leaving = [leaves for _, leaves in form.carried if leaves is not None and leaves not in form.part.outputs]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, fx
 
 from .buffers import Buffers, Series
-from .forms import Form
+from .plan import Form
 
 
 class Loop:
@@ -46,25 +46,23 @@ class Loop:
 
     def begin(self, values: Sequence[Tensor]) -> None:
         """What enters the first step."""
-        for whole, value in zip(self._carried, values, strict=True):
-            whole[self._place(self.buffers.steps if self.form.from_the_end else 0, whole)].copy_(value)
+        for first, value in zip(self.entering(0, self.buffers.steps), values, strict=True):
+            first.copy_(value)
 
     def end(self) -> list[Tensor]:
         """What left the last step."""
-        place = 0 if self.form.from_the_end else self.buffers.steps
-        return [whole[self._place(place, whole)] for whole in self._carried]
+        return self._at(0 if self.form.from_the_end else self.buffers.steps)
 
     def entering(self, start: int, stop: int) -> list[Tensor]:
         """What enters the first of these steps, in the order of the loop."""
-        position = stop if self.form.from_the_end else start
-        return [whole[self._place(position, whole)] for whole in self._carried]
+        return self._at(stop if self.form.from_the_end else start)
 
     def carried_over(self, start: int, stop: int) -> list[Tensor]:
         """What entered and left these steps where that is kept, or else what left the last of them."""
-        position = start if self.form.from_the_end else stop
+        ends = self._at(start if self.form.from_the_end else stop)
         return [
-            whole[start : stop + 1] if is_kept else whole[self._place(position, whole)]
-            for whole, is_kept in zip(self._carried, self._is_kept, strict=True)
+            memory[start : stop + 1] if is_kept else end
+            for memory, is_kept, end in zip(self._carried, self._is_kept, ends, strict=True)
         ]
 
     def left(self, number: int) -> Tensor:
@@ -72,8 +70,9 @@ class Loop:
         first = int(not self.form.from_the_end)
         return self._carried[number][first : first + self.buffers.steps]
 
-    def _place(self, position: int, whole: Tensor) -> int:
-        return position % len(whole)
+    def _at(self, position: int) -> list[Tensor]:
+        """What is carried, between the steps before and after this position."""
+        return [memory[position % len(memory)] for memory in self._carried]
 
     def run(self, start: int, stop: int) -> None:
         """The steps from `start` to before `stop`; in the order of the loop."""

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from .calling import Call, Names
-from .forms import Form
 from .packing import pack_products
 from .parts import Part
 from .rows import Kind
 from .tracing import Joint, Step, trace_step
 from .zones import Zone, Zones
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What a loop over time does, whatever the call."""
+
+    part: Part
+    carried: list[tuple[fx.Node, fx.Node | None]]  # what enters a step, and what leaves it for the next; None: zero
+    added: list[fx.Node]  # of which only the sum over all steps is wanted
+    kept: frozenset[fx.Node]  # which must be known for every step afterwards
+    from_the_end: bool
+
+    @property
+    def stored(self) -> set[fx.Node]:
+        """The outputs that need memory for every step: what is kept, and what something that is kept lies within."""
+        return {*self.kept, *(one.output for node, one in self.part.within.items() if node in self.kept)}
 
 
 class Plan:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -28,37 +29,40 @@ def run_wavefront(
     count = RANGES_CAPTURED if torch.cuda.is_current_stream_capturing() else RANGES
     length = min(max(1 << (steps // count).bit_length() - 1, SHORTEST), LONGEST) if steps >= count else steps
     ranges = [(start, min(start + length, steps)) for start in range(0, steps, length)]
-    current = torch.cuda.current_stream(device)
-    streams = [_stream(device, number) for number in range(len(layers))]
-    for stream in streams:
-        stream.wait_stream(current)
-    for start, stop in reversed(ranges) if from_the_end else ranges:
-        finished = None
-        for run, stream in zip(layers, streams, strict=True):
-            with torch.cuda.stream(stream):
-                if finished is not None:
-                    stream.wait_event(finished)
-                run(start, stop)
-                finished = torch.cuda.Event()  # type: ignore[no-untyped-call]
-                finished.record(stream)
-    for stream in streams:
-        current.wait_stream(stream)
+    with _forked(len(layers), device) as streams:
+        for start, stop in reversed(ranges) if from_the_end else ranges:
+            finished = None
+            for run, stream in zip(layers, streams, strict=True):
+                with torch.cuda.stream(stream):
+                    if finished is not None:
+                        stream.wait_event(finished)
+                    run(start, stop)
+                    finished = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                    finished.record(stream)
 
 
 def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
     """Results of calls that do not need each other: on a GPU, each on a stream of its own."""
     if len(calls) == 1 or device.type != "cuda":
         return [call() for call in calls]
-    current = torch.cuda.current_stream(device)
     found = []
-    for number, call in enumerate(calls):
-        stream = _stream(device, number)
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            found.append(call())
-    for number in range(len(calls)):
-        current.wait_stream(_stream(device, number))
+    with _forked(len(calls), device) as streams:
+        for call, stream in zip(calls, streams, strict=True):
+            with torch.cuda.stream(stream):
+                found.append(call())
     return found
+
+
+@contextmanager
+def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream]]:
+    """Streams that begin after what the current one has been given, and for which it waits at the end."""
+    current = torch.cuda.current_stream(device)
+    streams = [_stream(device, number) for number in range(count)]
+    for stream in streams:
+        stream.wait_stream(current)
+    yield streams
+    for stream in streams:
+        current.wait_stream(stream)
 
 
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
