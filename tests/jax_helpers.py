@@ -30,6 +30,21 @@ def round_trip(environment, system, workload, place):
     return run_snippet(environment, job_for(system, workload, place, phase="train"), _ROUND_TRIP)
 
 
+_READING = """
+import numpy as np
+framework.describe(job)
+given, batches = load_inputs(job["inputs"])
+program = framework.build(job, given)
+handle = program.forward(program.feed(program.stage(batches[0])))
+answer = bool(np.shares_memory(program.logits(handle), np.asarray(handle)))
+"""
+
+
+def reads_the_handle_itself(environment, system, workload, place):
+    """Whether logits are read from the program's own array, which on a GPU then holds what was read until its end."""
+    return run_snippet(environment, job_for(system, workload, place, phase="forward"), _READING)
+
+
 def assert_same_jax(framework):
     """What stands on JAX has the very same one, so that rows differ by what stands on it alone."""
     jax = manifests()["jax"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rnnbench
-from jax_helpers import round_trip
+from jax_helpers import reads_the_handle_itself, round_trip
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.result import Launch, Limit
 from rnnbench.domain.workload import parameter_count
@@ -39,6 +39,10 @@ def test_every_other_execution_is_verified(jax):
 def test_parameters_come_back_to_the_bit_and_a_step_is_compiled_once(jax, granularity, tmp_path):
     found = round_trip(jax, f"jax/{granularity}/jit-scan", SPEECH, tmp_path)
     assert found == {"parameters": parameter_count(parse_workload(SPEECH)), "compiled": 1}
+
+
+def test_reading_a_result_leaves_nothing_to_free_on_the_clock(jax, tmp_path):
+    assert not reads_the_handle_itself(jax, "jax/packed/jit-scan", TINY, tmp_path)
 
 
 def test_a_run_records_versions_and_threads(jax):

@@ -21,6 +21,7 @@ LOOPS = 35  # about a millisecond on a current core
 BLOCK_SECONDS = 0.03
 TRIES = 2  # the faster one counts: an interrupt says nothing about the processor
 SURVEYS = 5  # of all processors, to find out what full speed is
+FIRST_SURVEYS = 25  # where no earlier launch has
 PATIENCE = 5.0  # how many times the seconds of sampling may be set aside
 
 
@@ -44,7 +45,7 @@ class QuietProcessors(object):
 
     def begin(self):
         """Find out what full speed is, and move to the fastest processors."""
-        for _ in range(SURVEYS):
+        for _ in range(SURVEYS if self._given else FIRST_SURVEYS):
             self._settle(self._all)
             self._surveyed.append(self._last)
         if self._given is None:

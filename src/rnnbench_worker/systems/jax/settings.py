@@ -19,8 +19,10 @@ DEFAULT_PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "defau
 def apply_settings(job):
     """To be called before any array is made: XLA reads these settings when the first device is used."""
     jax.config.update("jax_platforms", job["device"])
-    # The pool has as many threads as the process has processors, unless this variable says otherwise.
-    os.environ["NPROC"] = str(job["threads"])
+    if job["device"] == "cpu":
+        # The pool has as many threads as the process has processors, unless this variable says otherwise. With a GPU
+        # it only compiles, which takes two minutes on two threads where XLA tries many kernels for each product.
+        os.environ["NPROC"] = str(job["threads"])
     jax.config.update("jax_default_matmul_precision", DEFAULT_PRECISIONS[job["precision"]])
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from rnnbench_worker.shared.keras import KerasProgram, add_keras_version
 from rnnbench_worker.systems.jax.inspection import profiler, record_operators, traced_graphs
-from rnnbench_worker.systems.jax.program import builds
+from rnnbench_worker.systems.jax.program import builds, unremembered
 from rnnbench_worker.systems.jax.settings import apply_settings, describe_device, device_name, peak_bytes
 
 __all__ = ["build", "builds", "describe", "graphs", "profiler"]
@@ -53,6 +53,9 @@ class KerasJaxProgram(KerasProgram):
         if self._state is None:
             self._state = tuple([variable.value for variable in group] for group in self._groups)
         return self._state
+
+    def logits(self, handle):
+        return super(KerasJaxProgram, self).logits(unremembered(handle))
 
     def forward(self, fed):
         logits, self._state = self._model.predict_function(self._take_state(), iter([fed[:1]]))

@@ -26,6 +26,6 @@ def build(job, parameters):
         stack = stack_for(workload, job["granularity"], execution)
     network = Network(workload, stack)
     assign(network, workload, parameters)
-    if execution == "cudagraph":
+    if execution.endswith("cudagraph"):
         return CudaGraphProgram(job, network, EXECUTIONS["eager"])
     return TorchProgram(job, network, EXECUTIONS[execution])

@@ -61,7 +61,7 @@ EXECUTIONS = {
 
 def stack_for(workload, granularity, execution):
     """Layers of a cell: by a loop over time in Python, unless the execution has one of its own."""
-    if execution == "rnnfuse":
+    if execution.startswith("rnnfuse"):
         return FusedStack(workload, granularity)
     if execution == "compile-scan":
         return LoopStack(workload, granularity, ScanDirection)
