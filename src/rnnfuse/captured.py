@@ -21,12 +21,8 @@ LONGEST = 64
 SHORTEST = 4  # fewer steps are run one by one
 
 
-def run_range(loop: Loop, start: int, stop: int) -> None:
-    """The steps of a loop from `start` to before `stop`, by graphs where there is a GPU."""
-    device = loop.buffers.device
-    if device.type != "cuda" or not loop.compile or torch.cuda.is_current_stream_capturing():
-        loop.run(start, stop)
-        return
+def run_by_graphs(loop: Loop, start: int, stop: int) -> None:
+    """The steps of a loop from `start` to before `stop`."""
     ranges = []
     while start < stop:
         length = stop - start
@@ -34,11 +30,10 @@ def run_range(loop: Loop, start: int, stop: int) -> None:
         ranges.append((start, start + length))
         start += length
     for first, end in reversed(ranges) if loop.form.from_the_end else ranges:
-        graph = _graph_for(loop, end - first) if end - first >= SHORTEST else None
-        if graph is None:
+        if end - first < SHORTEST:
             loop.run(first, end)
         else:
-            graph.run(loop, first)
+            graph_for(loop, end - first).run(loop, first)
 
 
 class CapturedRange:
@@ -57,17 +52,21 @@ class CapturedRange:
             elif node not in entering:
                 own.reserve(node)
                 self._stepwise.append(node)
-        self._loop = Loop(form, own, compile=True)
+        self.loop = Loop(form, own, compile=True)
         # What must be known for every step, and does not lie within something else.
-        elsewhere = {*self._loop.carries, *form.part.within}
+        elsewhere = {*self.loop.carries, *form.part.within}
         self._made = [node for node in form.part.outputs if node in form.stored and node not in elsewhere]
-        self._loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
-        self._loop.run(0, length)  # compiles what is not compiled yet
+        self.loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
+        self.loop.run(0, length)  # compiles what is not compiled yet
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
-            for total in self._loop.sums.values():
+            for total in self.loop.sums.values():
                 total.zero_()
-            self._loop.run(0, length)
+            self.loop.run(0, length)
+
+    def replay(self) -> None:
+        """With whatever its memory holds."""
+        self._graph.replay()
 
     def run(self, loop: Loop, start: int) -> None:
         """These steps of a loop."""
@@ -81,21 +80,21 @@ class CapturedRange:
                 self._given_by = real.number
             into += [own.whole(node) for node in self._stepwise]
             given += [real.series[node].between(start, start + length) for node in self._stepwise]
-            into += self._loop.given_in_addition
+            into += self.loop.given_in_addition
             given += [one[start : start + length] for one in loop.given_in_addition]
-            into += self._loop.entering(0, length)
+            into += self.loop.entering(0, length)
             given += loop.entering(start, start + length)
             private.copy_all(into, given)
             self._graph.replay()
             made = [own.whole(node) for node in self._made]
             into = [real.series[node].between(start, start + length) for node in self._made]
-            over, carried = loop.carried_over(start, start + length), self._loop.carried_over(0, length)
+            over, carried = loop.carried_over(start, start + length), self.loop.carried_over(0, length)
             private.copy_all([*into, *over], [*made, *carried])
             for node, total in loop.sums.items():
-                total.add_(self._loop.sums[node])
+                total.add_(self.loop.sums[node])
 
 
-def _graph_for(loop: Loop, length: int) -> CapturedRange:
+def graph_for(loop: Loop, length: int) -> CapturedRange:
     """Each stream has its own: two could run at the same time."""
     plan, stream = loop.buffers.plan, torch.cuda.current_stream(loop.buffers.device).cuda_stream
     if stream not in plan.graph_pools:

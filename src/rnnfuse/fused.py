@@ -34,7 +34,9 @@ def run_forward(links: Sequence[Link], tensors: Sequence[Tensor], keep: bool) ->
     for link, given in zip(links, divided(tensors, [sum(link.counts) for link in links]), strict=True):
         sequences, *others = divided(given, link.counts)
         below = [passes[-1].outputs] if passes else []
-        passes.append(ForwardPass(link.plan, link.options, Inputs([*below, *sequences], *others), keep))
+        passes.append(
+            ForwardPass(link.plan, link.options, Inputs([*below, *sequences], *others), keep, beside=len(links))
+        )
     run_wavefront([one.run for one in passes], passes[0].buffers.steps, links[0].options.reverse, tensors[0].device)
     return passes
 
@@ -82,7 +84,7 @@ class Fused(torch.autograd.Function):
             passes: list[BackwardPass] = []  # from the last layer to the first
             for link, buffers, d_end in zip(links[::-1], every[::-1], d_last[::-1], strict=True):
                 d_outputs = passes[-1].reserve_input_gradient() if passes else gradients[0].contiguous()
-                passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states))
+                passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states, len(links)))
             run_wavefront([one.run for one in passes], steps, not links[0].options.reverse, inputs[0].device)
             found: list[Any] = []
             for link, one in zip(links, passes[::-1], strict=True):

@@ -14,8 +14,9 @@ from .plan import Form
 class Loop:
     """One run of a loop. Its values lie in `buffers`, which it makes room in."""
 
-    def __init__(self, form: Form, buffers: Buffers, compile: bool) -> None:
-        self.form, self.buffers, self.compile = form, buffers, compile
+    def __init__(self, form: Form, buffers: Buffers, compile: bool, persistent: bool | None = False) -> None:
+        """`persistent`: whether it may be one kernel that stays on the GPU; None: if that is faster."""
+        self.form, self.buffers, self.compile, self.persistent = form, buffers, compile, persistent
         steps, late = buffers.steps, int(form.from_the_end)
         self.sums = {node: torch.zeros_like(buffers.new(node, 1)[0]) for node in form.added}
         #: Gradients that come from outside, for what enters at each step.
@@ -69,6 +70,10 @@ class Loop:
         """What left each step: [steps, …], of a carried value that is kept."""
         first = int(not self.form.from_the_end)
         return self._carried[number][first : first + self.buffers.steps]
+
+    def carried_memory(self, number: int) -> Tensor:
+        """[steps + 1, …] where all steps are kept, or else [2, …]."""
+        return self._carried[number]
 
     def _at(self, position: int) -> list[Tensor]:
         """What is carried, between the steps before and after this position."""

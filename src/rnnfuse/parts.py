@@ -23,7 +23,7 @@ class Part:
     ) -> None:
         """`handed_on`: in a loop, the outputs that the next step begins with."""
         self.outputs = list(outputs)
-        nodes = _needed(self.outputs, zones, zone)
+        self.nodes = nodes = _needed(self.outputs, zones, zone)
         # In a loop, a product that comes last is not compiled but called, to write into its place. What it multiplies
         # must have a place too.
         is_loop = zone in (Zone.LOOP, Zone.BACK)

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor, fx
 
 from .buffers import Buffers
-from .captured import run_range
 from .loops import Loop
 from .plan import Plan
+from .ranges import run_range
 from .rewriting import Draw
 
 
 class Options(NamedTuple):
     reverse: bool
     compile: bool
+    persistent: bool | None  # whether loops are one kernel; None: as measured
     states: bool  # whether all states are returned
     recompute: bool  # whether the derivative computes the values of a step again instead of keeping them
 
@@ -34,12 +35,19 @@ class Inputs(NamedTuple):
 
 class ForwardPass:
     def __init__(
-        self, plan: Plan, options: Options, inputs: Inputs, keep: bool, draws: Sequence[Tensor] | None = None
+        self,
+        plan: Plan,
+        options: Options,
+        inputs: Inputs,
+        keep: bool,
+        draws: Sequence[Tensor] | None = None,
+        beside: int = 1,
     ) -> None:
-        """`keep`: what the derivative needs. `draws`: random numbers that were drawn before."""
+        """`keep`: what the derivative needs. `draws`: random numbers that were drawn before. `beside`: how many passes
+        run at the same time."""
         steps, rows = inputs.sequences[0].shape[:2]
         device, ports = inputs.sequences[0].device, plan.step.ports
-        self._plan = plan
+        self._plan, self._beside = plan, beside
         self._ahead = plan.ahead if keep else plan.ahead_alone
         self.buffers = buffers = Buffers(plan, steps, rows, device)
         constant = zip(
@@ -52,14 +60,16 @@ class ForwardPass:
         for node, drawn in zip(ports.random, self.draws, strict=True):
             buffers.put(node, drawn)
         buffers.run_once(plan.once)
-        self._loop = Loop(plan.forward_loop(keep, options.states, options.reverse), buffers, options.compile)
+        self._loop = Loop(
+            plan.forward_loop(keep, options.states, options.reverse), buffers, options.compile, options.persistent
+        )
         self._loop.begin(inputs.state)
 
     def run(self, start: int, stop: int) -> None:
         values = self.buffers.run_over_steps(self._ahead, start, stop)
         for node, value in zip(self._ahead.outputs, values, strict=True):
             self.buffers.store(node, value, start, stop)
-        run_range(self._loop, start, stop)
+        run_range(self._loop, start, stop, self._beside)
 
     @property
     def outputs(self) -> Tensor:
@@ -115,16 +125,17 @@ class BackwardPass:
         d_outputs: Tensor,
         d_last: Sequence[Tensor],
         d_states: Sequence[Tensor] = (),
+        beside: int = 1,
     ) -> None:
-        self._plan, self._buffers = plan, buffers
+        self._plan, self._buffers, self._beside = plan, buffers, beside
         buffers.put(plan.step.ports.d_output, d_outputs)
-        self._loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile)
+        self._loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile, options.persistent)
         self._loop.begin(d_last)
         self._loop.given_in_addition = list(d_states)
 
     def run(self, start: int, stop: int) -> None:
         """The loop, and the gradients of the inputs of these steps."""
-        run_range(self._loop, start, stop)
+        run_range(self._loop, start, stop, self._beside)
         part = self._plan.after_for_inputs
         for node, value in zip(part.outputs, self._buffers.run_over_steps(part, start, stop), strict=True):
             self._buffers.store(node, value, start, stop)

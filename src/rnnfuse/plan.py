@@ -72,6 +72,7 @@ class Plan:
         self._loops: dict[tuple[bool, ...], Form] = {}
         self.graphs: dict[tuple[Any, ...], Any] = {}  # loops of this plan that were captured, by `captured.py`
         self.graph_pools: dict[int, Any] = {}  # their memory, for each stream
+        self.kernels: dict[Any, Any] = {}  # loops as one kernel, by `persistent/choice.py`
 
     def forward_loop(self, keep: bool, states: bool, reverse: bool) -> Form:
         """`keep`: for the derivative. `states`: all states are wanted."""
@@ -88,12 +89,23 @@ class Plan:
         form = Form(self.back, carried, self._added, self._kept_backwards, not reverse)
         return self._loops.setdefault((reverse,), form)
 
+    @property
+    def backward_loops(self) -> list[Form]:
+        return [form for key, form in self._loops.items() if len(key) == 1]
+
     def shape(self, node: fx.Node, rows: int) -> tuple[int, ...]:
         """Of a node's value, with this many sequences."""
         traced = self.step.shapes[self.step.ports.sequences[0]][0]
         of_rows = self.step.row_dimensions[node]
         sizes = enumerate(self.step.shapes[node])
         return tuple(size // traced * rows if k in of_rows else size for k, size in sizes)
+
+    def changes(self, node: fx.Node) -> bool:
+        """Whether a value is another one at each step."""
+        ports, zone = self.step.ports, self.zones.of[node]
+        if zone is Zone.GIVEN:
+            return node not in {*ports.trained, *ports.fixed, *ports.extras}
+        return zone not in (Zone.ONCE, Zone.ANYWHERE)
 
     def dtype(self, node: fx.Node) -> torch.dtype:
         return self._dtypes[node]
@@ -120,6 +132,7 @@ class Plan:
         for node, kind in self.zones.kinds.items():
             if kind is Kind.MIXED and node.op == "call_function" and node in self.step.shapes:
                 lines.append(f"     {node.target} stays in the loop: it is not known to treat every sequence alike")
+        lines += [f"     {said}" for choice in self.kernels.values() if (said := getattr(choice, "said", ""))]
         return "\n".join(dict.fromkeys(lines))
 
 

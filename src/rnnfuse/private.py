@@ -5,8 +5,11 @@ Where it cannot be used at all, `missing()` says why, and every layer runs as a 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -80,6 +83,42 @@ def compiled(function: Callable[..., Any], examples: Sequence[Tensor]) -> Callab
         lowered = make_fx(function, decomposition_table=select_decomp_table(), tracing_mode="real")(*fakes)
     with torch.no_grad(), torch._guards.tracing(context):
         return compile_fx_inner(lowered, fakes)
+
+
+def load_source(text: str) -> Any:
+    """A module of this source, in a file: Triton reads the source of its kernels."""
+    from torch._inductor.codecache import PyCodeCache
+
+    return PyCodeCache.load(text)
+
+
+def hashed(text: str) -> str:
+    from torch._inductor.codecache import code_hash
+
+    return code_hash(text)
+
+
+def remembered(key: str) -> str | None:
+    """What was measured for this key by an earlier process, beside what Inductor keeps on disk."""
+    try:
+        return _measured_file(key).read_text()
+    except OSError:
+        return None
+
+
+def remember(key: str, text: str) -> None:
+    path = _measured_file(key)
+    with contextlib.suppress(OSError):  # a folder that cannot be written to only costs time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}")
+        new.write_text(text)
+        new.replace(path)  # at once: another process may read it
+
+
+def _measured_file(key: str) -> Path:
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return Path(cache_dir()) / "rnnfuse" / f"{key}.json"
 
 
 def copy_all(into: Sequence[Tensor], values: Sequence[Tensor]) -> None:

@@ -57,10 +57,12 @@ class Recurrent(nn.Module):
         compile: bool = True,
         check: bool = False,
         recompute: bool = False,
+        persistent: bool | None = False,
     ) -> None:
         """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop.
         `recompute`: keep the states of a few steps only and compute the rest again for gradients, which takes less
-        memory and more time."""
+        memory and more time. `persistent`: whether, on a GPU, the loop runs as one kernel with its weights on the
+        chip; None: if it is faster, which is measured once for a cell, a batch size and a GPU."""
         super().__init__()
         if not isinstance(cell, nn.Module):
             raise TypeError(f"a cell must be a torch.nn.Module, not {type(cell).__name__}")
@@ -70,6 +72,7 @@ class Recurrent(nn.Module):
         self._compiles = compile  # not `compile`: that is a method of every module
         self.check = check
         self.recompute = recompute
+        self.persistent = persistent
         self._forget_plans()
 
     def _forget_plans(self) -> None:
@@ -242,7 +245,7 @@ class Recurrent(nn.Module):
             tensors_of(self.cell, names.fixed),
         ]
         sequences, state, extras, trained, fixed = map(len, groups)
-        options = Options(self.reverse, self._compiles, states, self.recompute)
+        options = Options(self.reverse, self._compiles, self.persistent, states, self.recompute)
         return Link(plan, options, (sequences, state, extras, trained, fixed)), [one for some in groups for one in some]
 
     def _compare_with_loop(self, call: Call, outputs: Tensor, last: list[Tensor]) -> None:

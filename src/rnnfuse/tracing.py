@@ -16,6 +16,7 @@ from torch import Tensor, fx, nn
 
 from . import private
 from .calling import Call, Names, masked, split_result, tensors_of
+from .norms import separate_parameter_gradients
 from .rewriting import LIKE, RANDOM, SPLITS, Draw, cut_out, draw_ahead, fill_by_size, merge_duplicates, operands, sort
 
 
@@ -219,6 +220,7 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
             fill_by_size(graph, node, rows, dimensions, shapes)
         elif node.target is operator.getitem and operands(node)[0].target in SPLITS:
             cut_out(graph, node, dimensions, shapes)
+    separate_parameter_gradients(graph, dimensions, shapes)
     draws: list[Draw] = []
     for node in list(graph.nodes):
         if node.target in RANDOM:

@@ -1,0 +1,162 @@
+"""Whether a loop runs as one kernel, and with which tile: found by measuring, and remembered.
+
+Wrong tiles cost ten times as much as right ones, when the weights do not fit into a program's registers. So several are
+timed with the loop's own shapes, beside the loop as it runs otherwise, and the fastest is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import private
+from ..captured import graph_for
+from ..loops import Loop
+from .kernel import Kernel, Tile
+from .text import Inexpressible
+
+STEPS = 32  # of a trial
+ROUNDS = 5
+GAIN = 0.95  # a kernel must take less than this part of the time: it keeps other work off the GPU
+MOST_BYTES = 200 * 1024  # of weights for a program: what its registers and its shared memory hold
+
+
+class Choice(NamedTuple):
+    """A kernel and its tile, or why there is none."""
+
+    kernel: Kernel | None
+    tile: Tile | None
+    said: str
+
+    def run(self, loop: Loop, start: int, stop: int) -> None:
+        assert self.kernel is not None
+        assert self.tile is not None
+        self.kernel.run(loop, start, stop, self.tile)
+
+
+def kernel_for(loop: Loop, beside: int) -> Choice | None:
+    """How this loop runs as one kernel; None: it does not."""
+    if loop.persistent is False or loop.given_in_addition:
+        return None
+    plan, device = loop.buffers.plan, loop.buffers.device
+    precision = torch.backends.cuda.matmul.allow_tf32
+    key = (loop.form, loop.buffers.rows, device, precision, beside, loop.persistent)
+    if key not in plan.kernels:
+        if torch.cuda.is_current_stream_capturing():
+            return None  # nothing can be measured now
+        plan.kernels[key] = _choose(loop, beside)
+    found: Choice = plan.kernels[key]
+    return found if found.kernel is not None else None
+
+
+def _choose(loop: Loop, beside: int) -> Choice:
+    name = "the loop backwards" if loop.form in loop.buffers.plan.backward_loops else "the loop"
+    try:
+        kernel = _kernel(loop)
+    except Inexpressible as error:
+        return Choice(None, None, f"{name} is not one kernel: {error}")
+    tiles = list(_tiles(kernel, loop, beside))
+    if not tiles:
+        return Choice(None, None, f"{name} is not one kernel: its weights do not fit on the GPU's multiprocessors")
+    if loop.persistent:
+        return Choice(kernel, tiles[0], f"{name} is one kernel, as asked for: {_in_words(kernel, tiles[0], loop)}")
+    key = _key(kernel, loop, beside)
+    found = private.remembered(key)
+    if found is None:
+        found = _measured(kernel, loop, tiles)
+        private.remember(key, found)
+    return _read(json.loads(found), name, kernel, loop)
+
+
+def _kernel(loop: Loop) -> Kernel:
+    plan = loop.buffers.plan
+    made: Any = plan.kernels.get(loop.form)
+    if made is None:
+        try:
+            made = Kernel(plan, loop.form)
+        except Inexpressible as error:
+            made = error
+        except ImportError as error:
+            made = Inexpressible(f"Triton cannot be imported: {error}")
+        plan.kernels[loop.form] = made
+    if isinstance(made, Inexpressible):
+        raise made
+    return made  # type: ignore[no-any-return]
+
+
+def _tiles(kernel: Kernel, loop: Loop, beside: int) -> Iterator[Tile]:
+    """Those whose programs can all run at the same time, which a barrier needs; the most likely one first."""
+    processors = torch.cuda.get_device_properties(loop.buffers.device).multi_processor_count // beside
+    rows = loop.buffers.rows
+    for units in (16, 32, 64):
+        for block in (16, 32, 64, 128):
+            too_large = block > 16 and block >= 2 * rows
+            grid = Tile(block, units, 4).grid(rows, kernel.units)
+            fits = kernel.weight_bytes(units) <= MOST_BYTES
+            if grid[0] * grid[1] <= processors and fits and not too_large:
+                for warps in (4, 8):
+                    yield Tile(block, units, warps)
+
+
+def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile]) -> str:
+    """What was found, as text: the times of a step in microseconds, and the best tile."""
+    trial = graph_for(loop, STEPS)
+    times: dict[Tile, float] = {}
+    for tile in tiles:
+        try:
+            times[tile] = _microseconds(lambda: kernel.run(trial.loop, 0, STEPS, tile))  # noqa: B023
+        except Exception as error:  # whatever Triton raises where a tile asks for too much
+            warnings.warn(f"rnnfuse: a kernel with {tile} cannot be made: {error}", RuntimeWarning, stacklevel=2)
+    ordinary = _microseconds(trial.replay)
+    best = min(times, key=times.__getitem__) if times else None
+    return json.dumps(
+        {"ordinary": ordinary, "persistent": times[best] if best else None, "tile": list(best) if best else None}
+    )
+
+
+def _microseconds(call: Callable[[], Any]) -> float:
+    """Of a step."""
+    call()
+    times = []
+    for _ in range(ROUNDS):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / STEPS)
+    return statistics.median(times)
+
+
+def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choice:
+    if found["tile"] is None:
+        return Choice(None, None, f"{name} is not one kernel: none could be compiled")
+    times = f"{found['persistent']:.1f} µs a step as one kernel, {found['ordinary']:.1f} otherwise"
+    if found["persistent"] > GAIN * found["ordinary"]:
+        return Choice(None, None, f"{name} is not one kernel: it takes {times}")
+    tile = Tile(*found["tile"])
+    return Choice(kernel, tile, f"{name} is one kernel: {times} ({_in_words(kernel, tile, loop)})")
+
+
+def _in_words(kernel: Kernel, tile: Tile, loop: Loop) -> str:
+    blocks, programs = tile.grid(loop.buffers.rows, kernel.units)
+    return (
+        f"{blocks} × {programs} programs of {tile.rows} sequences and {tile.units} units, "
+        f"{kernel.barriers} barrier{'s' if kernel.barriers != 1 else ''} a step"
+    )
+
+
+def _key(kernel: Kernel, loop: Loop, beside: int) -> str:
+    """All that the times depend on."""
+    device = torch.cuda.get_device_properties(loop.buffers.device)
+    sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
+    known = (
+        kernel.source, sizes, loop.buffers.rows, beside, device.name, device.multi_processor_count,
+        torch.backends.cuda.matmul.allow_tf32, torch.__version__,
+    )  # fmt: skip
+    return private.hashed(repr(known))

@@ -1,0 +1,142 @@
+"""Numbers of a whole row, such as a layer norm's mean: programs store those of their units, and put them together.
+
+Means and variances are put together from those of the parts, so that nothing large is subtracted from something large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from ..rewriting import operands
+from .memory import Memory
+from .products import FEWEST
+from .text import Inexpressible, Text, Value
+
+aten = torch.ops.aten
+
+#: By the operator: how a program puts its columns together, and how the results of programs are.
+_OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.default: "max"}
+
+
+class Reductions:
+    def __init__(self, memory: Memory, text: Text, value: Callable[[fx.Node], Value]) -> None:
+        self._memory, self._text, self._value = memory, text, value
+        self._most = -(-text.units // FEWEST)  # programs that share sequences
+        self._norms: dict[fx.Node, list[Value]] = {}
+
+    def over_columns(self, node: fx.Node) -> Value | None:
+        """A sum, a mean or a maximum over all columns; None: another operator."""
+        if node.target not in _OVER_COLUMNS:
+            return None
+        given, dimensions, *_ = operands(node)
+        dimensions = [dimensions] if isinstance(dimensions, int) else list(dimensions)
+        value = self._value(given)
+        if dimensions not in ([1], [-1]) or not value.is_wide:
+            raise Inexpressible("something is added up otherwise than over all units")
+        how = _OVER_COLUMNS[node.target]
+        own = self._own(value.level, value.pieces, how)
+        (total,) = self._exchanged(node, value.level, [own], how)
+        if node.target is aten.mean.dim:
+            total = self._text.assign(value.level + 1, "mean", f"{total} / {self._memory.columns(given)}")
+        return Value([total], value.level + 1, False)
+
+    def layer_norm(self, node: fx.Node) -> list[Value]:
+        """The normalised values, the mean, and the inverse of the standard deviation."""
+        if node not in self._norms:
+            self._norms[node] = self._forwards(node)
+        return self._norms[node]
+
+    def _forwards(self, node: fx.Node) -> list[Value]:
+        given, _, weight, bias, smallest = operands(node)
+        value, text = self._value(given), self._text
+        level, columns, pieces = value.level, self._memory.columns(given), len(value.pieces)
+        own_columns = f"({pieces}.0 * tl.sum(tl.where(in_units, 1.0, 0.0), 1, keep_dims=True))"
+        count = text.assign(level, "count", own_columns)
+        mean = text.assign(level, "mean", f"{self._own(level, value.pieces, 'sum')} / {count}")
+        squares = self._own(level, [f"({one} - {mean}) * ({one} - {mean})" for one in value.pieces], "sum")
+        means, deviations = self._loaded(node, level, [mean, squares])
+        level += 1
+        of_program = f"tl.arange(0, {_power_of_two(self._most)})[None, :] * BLOCK_UNITS"
+        counts = f"{pieces}.0 * tl.minimum(tl.maximum({text.units} - {of_program}, 0), BLOCK_UNITS)"
+        counts = text.assign(level, "counts", counts)
+        mean = text.assign(level, "mean", f"tl.sum({means} * {counts}, 1, keep_dims=True) / {columns}")
+        spread = f"{deviations} + {counts} * ({means} - {mean}) * ({means} - {mean})"
+        inside = f"tl.where({counts} > 0, {spread}, 0.0)"
+        variance = text.assign(level, "variance", f"tl.sum({inside}, 1, keep_dims=True) / {columns}")
+        inverse = text.assign(level, "inverse", f"tl.rsqrt({variance} + {float(smallest)!r})")
+        normal = [text.assign(level, "normal", f"({one} - {mean}) * {inverse}") for one in value.pieces]
+        found = self._affine(level, normal, weight, bias)
+        return [Value(found, level, True), Value([mean], level, False), Value([inverse], level, False)]
+
+    def _affine(self, level: int, pieces: list[str], weight: fx.Node | None, bias: fx.Node | None) -> list[str]:
+        if weight is not None:
+            gains = self._value(weight).pieces
+            pieces = [self._text.assign(level, "scaled", f"{a} * {b}") for a, b in zip(pieces, gains, strict=True)]
+        if bias is not None:
+            shifts = self._value(bias).pieces
+            pieces = [self._text.assign(level, "shifted", f"{a} + {b}") for a, b in zip(pieces, shifts, strict=True)]
+        return pieces
+
+    def layer_norm_backward(self, node: fx.Node) -> list[Value]:
+        """The gradient of what was normalised. Those of its parameters are added up elsewhere."""
+        if node in self._norms:
+            return self._norms[node]
+        gradient, given, _, mean, inverse, weight, _, wanted = operands(node)
+        if list(wanted) != [True, False, False]:
+            raise Inexpressible("gradients of a layer norm's parameters are added up over the steps")
+        values = [self._value(one) for one in (gradient, given, mean, inverse)]
+        level, columns, text = max(value.level for value in values), self._memory.columns(given), self._text
+        (middle,), (scale,) = values[2].pieces, values[3].pieces
+        normal = [text.assign(level, "normal", f"({one} - {middle}) * {scale}") for one in values[1].pieces]
+        scaled = self._affine(level, values[0].pieces, weight, None)
+        products = [f"{a} * {b}" for a, b in zip(scaled, normal, strict=True)]
+        own = [self._own(level, scaled, "sum"), self._own(level, products, "sum")]
+        total, along = self._exchanged(node, level, own, "sum")
+        level += 1
+        found = [
+            text.assign(level, "gradient", f"{scale} * ({a} - {total} / {columns} - {b} * ({along} / {columns}))")
+            for a, b in zip(scaled, normal, strict=True)
+        ]
+        self._norms[node] = [Value(found, level, True)]
+        return self._norms[node]
+
+    # --- what programs tell each other ---
+
+    def _own(self, level: int, pieces: Sequence[str], how: str) -> str:
+        """A number for each row, of this program's columns."""
+        neutral = "0.0" if how == "sum" else 'float("-inf")'
+        parts = [f"tl.{how}(tl.where(in_units, {one}, {neutral}), 1, keep_dims=True)" for one in pieces]
+        joined = " + ".join(parts)
+        if how == "max":
+            joined = parts[0]
+            for part in parts[1:]:
+                joined = f"tl.maximum({joined}, {part})"
+        return self._text.assign(level, "own", joined)
+
+    def _exchanged(self, node: fx.Node, level: int, own: Sequence[str], how: str) -> list[str]:
+        neutral = "0.0" if how == "sum" else 'float("-inf")'
+        tiles = self._loaded(node, level, own, neutral)
+        return [self._text.assign(level + 1, "total", f"tl.{how}({tile}, 1, keep_dims=True)") for tile in tiles]
+
+    def _loaded(self, node: Any, level: int, own: Sequence[str], neutral: str = "0.0") -> list[str]:
+        """For each number that programs have for a row, a tile of those of all programs, at the next level."""
+        place = self._memory.for_numbers(node, self._most * len(own))
+        text, names = self._text, []
+        programs = f"tl.arange(0, {_power_of_two(self._most)})[None, :]"
+        for number, name in enumerate(own):
+            at = place.address("parity", "row", f"{number * self._most} + unit_block")
+            text.write(level, f"tl.store({at}, {name}, mask=in_rows)")
+            at = place.address("parity", "row", f"{number * self._most} + {programs}")
+            load = f'tl.load({at}, mask=in_rows & ({programs} < PROGRAMS), other={neutral}, cache_modifier=".cg")'
+            names.append(text.assign(level + 1, "numbers", load))
+        text.meet_after(level)
+        return names
+
+
+def _power_of_two(number: int) -> int:
+    """The next one that is not less."""
+    return 1 << max(number - 1, 0).bit_length()

@@ -1,0 +1,107 @@
+"""The lines of a kernel, as they are written: before the loop, and in a step.
+
+A step has levels. Between two of them the programs that share sequences wait for each other, where one needs what the
+others made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .operators import FUNCTIONS
+
+_BARRIER = """
+@triton.jit
+def barrier(counter, target):
+    tl.debug_barrier()
+    tl.atomic_add(counter, 1, sem="release", scope="gpu")
+    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < target:
+        pass
+
+"""
+_CHOSEN = [f"{name}: tl.constexpr" for name in ("BLOCK_ROWS", "BLOCK_UNITS", "PROGRAMS", "PRECISION")]
+
+
+class Inexpressible(Exception):
+    """This loop cannot be a kernel, for this reason."""
+
+
+class Value(NamedTuple):
+    """What a node is for one program: a name for each `units` columns of it. A scalar, a vector and what has one column
+    are a single name, which Triton extends as PyTorch does."""
+
+    pieces: list[str]
+    level: int
+    is_wide: bool  # whether it has a piece for each `units` columns
+
+
+class Text:
+    def __init__(self, units: int) -> None:
+        self.units = units
+        self.before: list[str] = []
+        self.last: list[str] = []  # of a step
+        self.meets_at_the_end = False
+        self._levels: list[list[str]] = [[]]
+        self._meets: set[int] = set()
+        self._names = 0
+
+    def write(self, level: int, line: str) -> None:
+        while len(self._levels) <= level:
+            self._levels.append([])
+        self._levels[level].append(line)
+
+    def assign(self, level: int, stem: str, expression: str) -> str:
+        """A line that gives a new name to an expression."""
+        self._names += 1
+        name = f"{stem}_{self._names}"
+        self.write(level, f"{name} = {expression}")
+        return name
+
+    def meet_after(self, level: int) -> None:
+        """What was stored at this level is known to all programs at the next."""
+        self._meets.add(level)
+
+    @property
+    def barriers(self) -> int:
+        """In each step."""
+        return len(self._meets) + self.meets_at_the_end
+
+    def module(self, parameters: Sequence[str], integers: Sequence[str], from_the_end: bool) -> str:
+        """A module of Python with the function `kernel`."""
+        meet = ["met += PROGRAMS", "barrier(counter, met)"]
+        step = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
+        step += [] if from_the_end else ["parity = (t - first) % 2"]
+        for number, lines in enumerate(self._levels):
+            step += [*lines, *(meet if number in self._meets else [])]
+        step += [*self.last, *(meet if self.meets_at_the_end else [])]
+        body = [
+            "row_block = tl.program_id(0)",
+            "unit_block = tl.program_id(1)",
+            "row = row_block * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]",
+            "column = unit_block * BLOCK_UNITS + tl.arange(0, BLOCK_UNITS)[None, :]",
+            "in_rows = row < rows",
+            f"in_units = column < {self.units}",
+            "here = in_rows & in_units",
+            "counter = counters + row_block * 32",  # each in a line of the cache of its own
+            "met = 0",
+            *self.before,
+            "for done in range(steps):",
+            *_indented(step),
+        ]
+        return "\n".join(
+            [
+                "import triton",
+                "import triton.language as tl",
+                FUNCTIONS,
+                _BARRIER,
+                f"@triton.jit(do_not_specialize={list(integers)!r})",
+                f"def kernel({', '.join([*parameters, 'counters', *integers, *_CHOSEN])}):",
+                *_indented(body),
+                "",
+            ]
+        )
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
