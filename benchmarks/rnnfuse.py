@@ -79,10 +79,11 @@ def loops_of(kind):
     return make
 
 
-def fused_of(kind):
+def fused_of(kind, persistent=False):
     def make(shape):
         _, _, width, hidden, layers, _ = shape
-        return nn.ModuleList([rnnfuse.Stack([kind(hidden if k else width, hidden) for k in range(layers)])])
+        cells = [kind(hidden if k else width, hidden) for k in range(layers)]
+        return nn.ModuleList([rnnfuse.Stack(cells, persistent=persistent)])
 
     return make
 
@@ -151,6 +152,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=30.0, help="of timing, for all programs together")
     parser.add_argument("--phase", default="train", choices=["train", "forward"])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
+    parser.add_argument("--persistent", action="store_true", help="also with loops as one kernel, where that is faster")
     parser.add_argument("--without-loops", action="store_true", help="leave the plain loops out: they are slow")
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
@@ -163,13 +165,18 @@ def main():
         if not chosen.without_loops:
             builders[f"{name}, loop"] = loops_of(CELLS[name])
         builders[f"{name}, rnnfuse"] = fused_of(CELLS[name])
+        if chosen.persistent:
+            builders[f"{name}, persistent"] = fused_of(CELLS[name], None)
     programs, steps = {}, []
     for name, build in builders.items():
         torch.manual_seed(0)
-        step = step_of(Model(build, shape).to(device), shape, device, chosen.phase, chosen.precision == "bf16")
+        model = Model(build, shape).to(device)
+        step = step_of(model, shape, device, chosen.phase, chosen.precision == "bf16")
         first = seconds_of(step, device)
         memory = f", {peak_megabytes(step):.0f} MB" if device == "cuda" else ""
         print(f"{name}: first step {first:.1f} s{memory}", flush=True)
+        if name.endswith("persistent"):
+            print("\n".join(sorted({line for line in model.stack[0].explain().splitlines() if "one kernel" in line})))
         steps.append(step)  # a graph does not keep its inputs alive
         programs[name] = step
         if device == "cuda":

@@ -82,7 +82,7 @@ def test_systems_are_listed_for_people_and_for_scripts(call):
 def test_a_device_that_a_system_cannot_have_is_not_listed(call):
     devices = {system["name"]: system["devices"] for system in call("systems", "--json").json}
     assert devices["pytorch/fine/cudagraph"] == ["cuda"]
-    assert devices["pytorch/fine/rnnfuse"] == ["cpu"]
+    assert devices["pytorch/fine/rnnfuse-cudagraph"] == ["cuda"]
     # Its system offers both, and its manifest excludes one of them for a reason.
     excluded = [name for name, found in devices.items() if not found]
     assert excluded == []

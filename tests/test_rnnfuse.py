@@ -17,7 +17,7 @@ PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygmen
 
 
 def test_it_imports_pytorch_alone():
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -28,7 +28,7 @@ def test_it_imports_pytorch_alone():
 
 
 def test_what_is_private_in_pytorch_is_used_in_one_module():
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         if path.name != "private.py":
             assert "torch._" not in path.read_text(encoding="utf-8"), path.name
 

@@ -1,0 +1,111 @@
+"""Kernels in Triton's interpreter, without a GPU: all programs of a grid at the same time, one segment after the other.
+
+The interpreter runs one program after the other, and the first would wait at its barrier forever. Here each has a
+thread of its own, and only one runs at a time: each up to its barrier, then all up to the next. A value that a program
+reads before another has made it is wrong, every time.
+"""
+
+import inspect
+import threading
+
+import triton.language as tl  # noqa: F401 - the interpreter looks for it here
+from triton.runtime.interpreter import interpreter_builder
+
+from rnnfuse import passes
+from rnnfuse.persistent.kernel import Kernel, Tile
+from rnnfuse.persistent.text import Inexpressible
+
+
+class Program(threading.Thread):
+    def __init__(self, function, arguments, place):
+        super().__init__(daemon=True)
+        self.function, self.arguments, self.place = function, arguments, place
+        self.may_go, self.has_stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self.ended, self.error = False, None
+
+    def run(self):
+        self.may_go.acquire()
+        try:
+            self.function(**self.arguments)
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+        self.has_stopped.release()
+
+    def go_on(self):
+        interpreter_builder.set_grid_idx(*self.place)
+        self.may_go.release()
+        self.has_stopped.acquire()
+        if self.error:
+            raise self.error
+
+    def pause(self):
+        self.has_stopped.release()
+        self.may_go.acquire()
+
+
+class Together:
+    """A kernel whose programs run at the same time."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __getitem__(self, grid):
+        executor = self.function[grid]
+        one = executor.fn
+
+        def every(**arguments):
+            if tuple(interpreter_builder.grid_idx) != (0, 0, 0):
+                return  # it ran with the first
+            programs = [Program(one, arguments, (x, y, 0)) for x in range(grid[0]) for y in range(grid[1])]
+            for program in programs:
+                program.start()
+            while not all(program.ended for program in programs):
+                for program in programs:
+                    if not program.ended:
+                        program.go_on()
+
+        every.__signature__ = inspect.signature(one)
+        every.__annotations__ = one.__annotations__
+        executor.fn = every
+        return executor
+
+
+def wait_for_all(counter, target):
+    threading.current_thread().pause()
+
+
+class Kernels:
+    """Runs loops as kernels wherever they can be, and remembers them and why others cannot."""
+
+    def __init__(self, monkeypatch, tile=None, barrier=wait_for_all):
+        self.tile, self.barrier = tile or Tile(16, 16, 4), barrier
+        self.made, self.refused = {}, {}
+        monkeypatch.setattr(passes, "run_range", self.run_range)
+
+    def run_range(self, loop, start, stop, beside):
+        kernel = self.kernel_of(loop)
+        if kernel is None:
+            loop.run(start, stop)
+            return
+        middle = (start + stop) // 2  # in two launches: what is handed on goes through memory
+        ranges = [(start, middle), (middle, stop)] if start < middle else [(start, stop)]
+        for first, end in reversed(ranges) if loop.form.from_the_end else ranges:
+            kernel.run(loop, first, end, self.tile)
+
+    def kernel_of(self, loop):
+        form = loop.form
+        if form not in self.made and form not in self.refused:
+            try:
+                kernel = Kernel(loop.buffers.plan, form)
+            except Inexpressible as error:
+                self.refused[form] = str(error)
+                return None
+            kernel._function.fn.__globals__["barrier"] = self.barrier
+            kernel._function = Together(kernel._function)
+            self.made[form] = kernel
+        return self.made.get(form)
+
+    @property
+    def barriers(self):
+        return [kernel.barriers for kernel in self.made.values()]

@@ -1,0 +1,139 @@
+"""Loops as one kernel on a real GPU, where programs do run at the same time. Skipped where there is none."""
+
+import os
+import time
+
+import pytest
+import torch
+from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm
+from helpers import assert_same, gradients
+
+import rnnfuse
+from rnnfuse.calling import flatten_call, initial_state
+from rnnfuse.loop import run_loop
+from rnnfuse.private import flatten
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+
+CELLS = [FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm]
+PATIENCE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    """A program that waits forever cannot be stopped from within: the whole process ends, and says so."""
+    yield
+    done = torch.cuda.Event()
+    done.record()
+    end = time.monotonic() + PATIENCE
+    while not done.query():
+        if time.monotonic() > end:
+            print("a kernel does not end", flush=True)
+            os._exit(1)
+        time.sleep(0.01)
+
+
+def compare(cell, xs, lengths=None, tolerance=2e-5, calls=2, **options):
+    """A layer beside the loop in float64, at several calls."""
+    exact = _doubled(cell)
+    layer = rnnfuse.Recurrent(cell, **{"persistent": True, **options})
+    for _ in range(calls):
+        inside = None if lengths is None else torch.arange(len(xs), device="cuda")[:, None] < lengths[None]
+        wide = xs.detach().double().requires_grad_()
+        call = flatten_call(wide, initial_state(exact, wide[0]), {}, inside)
+        outputs, last, _ = run_loop(exact, call, options.get("reverse", False))
+        expected = [outputs, *last, *gradients(outputs, last, [wide, *exact.parameters()])]
+        own = xs.detach().requires_grad_()
+        outputs, end = layer(own, None, lengths)
+        last = flatten(end)[0]
+        found = [outputs, *last, *gradients(outputs, last, [own, *cell.parameters()])]
+        assert_same([(a.double(), b) for a, b in zip(found, expected, strict=True)], tolerance)
+    return layer
+
+
+def _doubled(cell):
+    import copy
+
+    return copy.deepcopy(cell).double()
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize(("batch", "units"), [(6, 16), (19, 40), (64, 320), (128, 256)])
+def test_a_kernel_is_the_loop(kind, batch, units):
+    layer = compare(kind(5, units).cuda(), torch.randn(37, batch, 5, device="cuda"), tolerance=1e-4)
+    assert layer.explain().count("is one kernel, as asked for") == 2, layer.explain()
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lengths_and_directions(kind, reverse):
+    lengths = torch.tensor([29, 1, 17], device="cuda")
+    compare(kind(5, 48).cuda(), torch.randn(29, 3, 5, device="cuda"), lengths, reverse=reverse)
+
+
+def test_measured_and_chosen():
+    cell = FineLstm(123, 256).cuda()
+    layer = compare(cell, torch.randn(100, 64, 123, device="cuda"), persistent=None, tolerance=1e-4)
+    assert "µs a step" in layer.explain()
+    print(layer.explain())
+
+
+def test_cells_made_at_random():
+    for seed in range(20):
+        torch.manual_seed(seed)
+        compare(Random(seed, 5, 32).cuda(), torch.randn(9, 5, 5, device="cuda"), tolerance=1e-3, calls=1)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_wavefront_of_kernels(kind):
+    cells = [kind(5 if k == 0 else 64, 64).cuda() for k in range(3)]
+    stack, others = rnnfuse.Stack(cells, persistent=True), rnnfuse.Stack(cells, persistent=False)
+    xs = torch.randn(50, 32, 5, device="cuda")
+    parameters = [one for cell in cells for one in cell.parameters()]
+    results = []
+    for one in (stack, others):
+        outputs, ends = one(xs)
+        last = flatten(ends)[0]
+        results.append([outputs, *last, *gradients(outputs, last, parameters)])
+    assert_same(zip(*results, strict=True), 1e-4)
+
+
+def test_captured_by_the_user():
+    cell = FineLstm(5, 64).cuda()
+    layer = rnnfuse.Recurrent(cell, persistent=True)
+    xs = torch.randn(20, 8, 5, device="cuda")
+    torch.cuda.set_stream(torch.cuda.Stream())
+
+    def step():
+        for parameter in cell.parameters():
+            parameter.grad = None
+        layer(xs)[0].square().sum().backward()
+
+    for _ in range(3):
+        step()
+    expected = [parameter.grad.clone() for parameter in cell.parameters()]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+        step()
+    for _ in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert_same(zip([parameter.grad for parameter in cell.parameters()], expected, strict=True), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(dtype):
+    cell = FineLstm(5, 64).to(dtype).cuda()
+    layer = compare(cell, torch.randn(12, 16, 5, device="cuda", dtype=dtype), tolerance=0.1, calls=1)
+    assert "is one kernel" in layer.explain()
+
+
+def test_float64_runs_as_before():
+    layer = compare(FineLstm(5, 16).double().cuda(), torch.randn(7, 3, 5, device="cuda", dtype=torch.float64))
+    assert "is not one kernel" in layer.explain()

@@ -1,0 +1,111 @@
+"""Loops as one kernel, written from the plan of any cell: in Triton's interpreter, which needs no GPU."""
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton
+
+import pytest
+import torch
+from cells import (
+    Attending,
+    BatchMean,
+    Counter,
+    FineLstm,
+    GruBefore,
+    Heads,
+    LayerNormLstm,
+    OwnOutput,
+    Peephole,
+    Random,
+    SLstm,
+    Tied,
+)
+from helpers import assert_same, both
+
+pytest.importorskip("triton", reason="Triton is not installed here")
+
+from programs import Kernels
+from torch import nn
+
+from rnnfuse.persistent.kernel import Tile
+
+#: How often the programs that share sequences wait for each other in a step, forwards and backwards.
+BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [3, 3]}
+UNITS = 40  # two programs of 16 and half of one
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return Kernels(monkeypatch)
+
+
+@pytest.mark.parametrize("cell", BARRIERS, ids=lambda cell: cell.__name__)
+@pytest.mark.parametrize("case", ["plain", "lengths", "reverse"])
+def test_a_kernel_computes_what_the_loop_computes(kernels, cell, case):
+    lengths = torch.tensor([5, 1, *[3] * 17]) if case == "lengths" else None  # 19 sequences: one block and a part
+    _, pairs = both(cell(5, UNITS), torch.randn(5, 19, 5), None, lengths, compile=False, reverse=case == "reverse")
+    assert_same(pairs, 1e-5)
+    assert kernels.barriers == BARRIERS[cell]
+    assert kernels.refused == {}
+
+
+@pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell, Tied])
+def test_other_cells(kernels, cell):
+    _, pairs = both(cell(5, UNITS), torch.randn(4, 3, 5), compile=False)
+    assert_same(pairs, 1e-5)
+    assert len(kernels.made) == 2
+
+
+@pytest.mark.parametrize("tile", [Tile(16, 32, 4), Tile(32, 16, 4), Tile(16, 64, 4)])
+def test_the_tile_changes_nothing(monkeypatch, tile):
+    kernels = Kernels(monkeypatch, tile)
+    _, pairs = both(LayerNormLstm(5, UNITS), torch.randn(3, 19, 5), compile=False)
+    assert_same(pairs, 1e-5)
+    assert kernels.barriers == [3, 3]
+
+
+def test_without_its_barriers_it_would_be_wrong(monkeypatch):
+    """So the tests above would notice one that is missing."""
+    for cell in BARRIERS:
+        Kernels(monkeypatch, barrier=lambda counter, target: None)
+        _, pairs = both(cell(5, UNITS), torch.randn(5, 3, 5), compile=False)
+        with pytest.raises(AssertionError, match="is off by"):
+            assert_same(pairs, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(kernels, dtype):
+    _, pairs = both(FineLstm(5, 16).to(dtype), torch.randn(3, 2, 5, dtype=dtype), compile=False)
+    assert_same([(a.float(), b.float()) for a, b in pairs], 0.05)
+    assert len(kernels.made) == 2
+
+
+def test_cells_made_at_random(kernels):
+    for seed in range(12):
+        torch.manual_seed(seed)
+        _, pairs = both(Random(seed, 5, 20), torch.randn(3, 3, 5), compile=False)
+        assert_same(pairs, 1e-4)
+    assert len(kernels.made) > len(kernels.refused)
+
+
+@pytest.mark.parametrize(
+    ("cell", "extras", "reason"),
+    [
+        (Heads(5, 8), {}, "a state is not one vector for each sequence"),
+        (Counter(5, 16), {}, "a state is not one vector for each sequence"),
+        (BatchMean(5, 16), {}, "otherwise than over all units"),
+        (OwnOutput(5, 16), {}, "weights for all units"),
+        (Attending(5, 16), {"memory": torch.randn(2, 3, 4)}, "more than rows and columns"),
+        (FineLstm(5, 8), {}, "fewer than 16 units"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_cannot_be_a_kernel_says_why_and_runs_as_before(kernels, cell, extras, reason):
+    _, pairs = both(cell, torch.randn(3, 2, 5), extras=extras, compile=False)
+    assert_same(pairs, 1e-4)
+    assert any(reason in said for said in kernels.refused.values()), kernels.refused
