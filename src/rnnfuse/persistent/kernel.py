@@ -49,7 +49,10 @@ class Kernel:
             given += arguments(place, loop, scratch)
         carried = [len(loop.carried_memory(number)) for number in range(len(loop.form.carried))]
         first = stop - 1 if loop.form.from_the_end else start
-        on_gpu: dict[str, Any] = {"num_warps": tile.warps, "launch_cooperative_grid": True} if some.is_cuda else {}
+        on_gpu: dict[str, Any] = {}
+        if some.is_cuda:
+            # All programs at once, or none: they wait for each other. One stage: no load may be moved before a barrier.
+            on_gpu = {"num_warps": tile.warps, "num_stages": 1, "launch_cooperative_grid": True}
         return self._function[grid](
             *given, counters, first, stop - start, buffers.rows, *carried,
             BLOCK_ROWS=tile.rows, BLOCK_UNITS=tile.units, PROGRAMS=grid[1], PRECISION=_precision(), **on_gpu,

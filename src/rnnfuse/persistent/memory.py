@@ -148,7 +148,8 @@ class Memory:
     def storing(self, place: Place, moment: str, column: str, name: str) -> str:
         # A value without columns is the same for all programs that share sequences; one of them stores it.
         mask, shape = ("here", "BLOCK_UNITS") if column else ("in_rows & (unit_block == 0)", "1")
-        typed = f"tl.broadcast_to({name}, (BLOCK_ROWS, {shape})).to({place.name}.dtype.element_ty)"
+        whole = f"tl.zeros((BLOCK_ROWS, {shape}), tl.float32) + {name}" if _is_number(name) else name
+        typed = f"tl.broadcast_to({whole}, (BLOCK_ROWS, {shape})).to({place.name}.dtype.element_ty)"
         return f"tl.store({place.address(moment, 'row', column)}, {typed}, mask={mask})"
 
     def rounded(self, name: str, dtype: torch.dtype) -> str:
@@ -160,6 +161,10 @@ class Memory:
         if dtype is torch.bool:
             return f"(({name}) != 0)"
         raise Inexpressible(f"it has values of type {dtype}")
+
+
+def _is_number(text: str) -> bool:
+    return text[0].isdigit() or text.startswith(("-", "float("))
 
 
 def arguments(place: Place, loop: Loop, scratch: dict[str, Tensor]) -> list[Any]:
