@@ -14,6 +14,8 @@ PACKAGE = HERE.parent / "src" / "rnnfuse"
 TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
 #: What pytest itself is made of: pure Python, so that another interpreter of the same version can use it.
 PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+#: Without a GPU PyTorch has none. Its interpreter runs kernels on any machine.
+TRITON = "3.9.0"
 
 
 def test_it_imports_pytorch_alone():
@@ -58,6 +60,8 @@ def test_in_pytorchs_environment(path, environment_of, tmp_path):
             found.parent if found.name == "__init__.py" else found
         )
     places = [str(tmp_path), str(PACKAGE.parent), str(path.parent)]
+    if path.stem == "test_persistent":
+        places.append(triton_for(environment_of("pytorch").python))
     folder = str(path.parent)
     options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder, "--confcutdir", folder]
     ended = subprocess.run(
@@ -72,3 +76,16 @@ def test_in_pytorchs_environment(path, environment_of, tmp_path):
         check=False,
     )
     assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
+
+
+def triton_for(python):
+    """A folder with Triton for this interpreter, beside the environments: it is downloaded once."""
+    folder = Path(python).parents[3] / "tests" / f"triton-{TRITON}"
+    if not folder.exists():
+        new = folder.with_name(f"{folder.name}.{os.getpid()}")
+        install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(new), f"triton=={TRITON}"]
+        ended = subprocess.run(install, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            pytest.skip(f"Triton {TRITON} cannot be installed here: {ended.stderr.strip()[-200:]}")
+        new.rename(folder)
+    return str(folder)

@@ -16,6 +16,7 @@ from torch import Tensor, fx
 from .parts import Part
 from .plan import Plan
 
+FEW = 8  # views that are made one by one
 ALIGNMENT = 64  # bytes: what is compiled expects each step's part to begin at a multiple of 16 at least
 
 
@@ -28,10 +29,15 @@ class Series:
     def __init__(self, memory: Tensor, first: int = 0) -> None:
         self.memory, self.first = memory, first
         self._views: Sequence[Tensor] = ()
+        self._asked = 0
 
     def at(self, t: int) -> Tensor:
-        # A thousand views take a millisecond: only where steps are run one by one.
-        self._views = self._views or self.memory.unbind(0)
+        # A thousand views take a millisecond: only where many steps are run one by one.
+        if not self._views:
+            self._asked += 1
+            if self._asked <= FEW:
+                return self.memory[(t + self.first) % len(self.memory)]
+            self._views = self.memory.unbind(0)
         return self._views[(t + self.first) % len(self._views)]
 
     def between(self, start: int, stop: int) -> Tensor:

@@ -18,7 +18,7 @@ from .buffers import Buffers
 from .loops import Loop
 
 LONGEST = 64
-SHORTEST = 4  # fewer steps are run one by one
+SHORTEST = 2  # fewer steps are run one by one
 
 
 def run_by_graphs(loop: Loop, start: int, stop: int) -> None:
