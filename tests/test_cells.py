@@ -44,7 +44,7 @@ def test_the_tape_gives_the_lstm_that_was_written_by_hand(reverse):
     x, d_outputs = generator.standard_normal((7, 3, 5)), generator.standard_normal((7, 3, 4))
     mask = np.arange(7)[:, None] < np.array([7, 2, 5])
     expected, trace = lstm.forward(x, weights["w"], weights["u"], weights["b"], mask, reverse)
-    found, tape = recurrent.forward(lstm_cell(), weights, x, mask, reverse)
+    found, tape = recurrent.forward(lstm_cell(), weights, x, mask, reverse, hidden=4)
     assert found == pytest.approx(expected, abs=1e-14)
     by_hand = lstm.backward(trace, d_outputs)
     d_x, gradients = recurrent.backward(tape, d_outputs)

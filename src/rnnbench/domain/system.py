@@ -42,7 +42,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
-    cells: tuple[str, ...] = ("lstm",)  # of rnnbench_cells; `*`: all
+    cells: tuple[str, ...] = ("lstm",)  # of rnnbench_cells; `*`: all; `module`: a user's class, in PyTorch
     one_step: bool = False  # also implements the single tanh step of Lazarus (2019)
     tools: tuple[str, ...] = ()  # programs that must be on PATH; `g++|clang++` means either
     framework: str = ""  # filled in from the manifest
