@@ -111,8 +111,8 @@ def test_rows_without_a_cell_say_why():
     reasons = {left.case.system: left.reason for left in plan.left_out}
     assert reasons == {
         "pytorch/fine/eager": "only the LSTM is written out gate by gate; packed runs peephole as its file says",
-        "pytorch/cell/eager": "the framework has no cell that computes peephole",
-        "pytorch/stack/eager": "the vendor's kernel does not compute peephole",
+        "pytorch/cell/eager": "the framework's cell that it calls does not compute peephole",
+        "pytorch/stack/eager": "the vendor's kernel that it calls does not compute peephole",
     }
 
 

@@ -19,6 +19,7 @@ import rnnbench_cells
 from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.catalog import CE_STEPS, override
 from rnnbench.domain.run import Environment
+from rnnbench.domain.system import MODULE
 from rnnbench.domain.workload import OwnCell, OwnWeight, Phase, Workload
 from rnnbench.environments.external import interpreter_of
 from rnnbench.environments.holding import held
@@ -31,7 +32,7 @@ from rnnbench.launch.job import ResolvedCase, make_job
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.worker import run_worker
 from rnnbench.manifests import manifests
-from rnnbench.plan import MODULE, Plan, Selection, join_plans, make_plan, pick_device
+from rnnbench.plan import Plan, Selection, join_plans, make_plan, pick_device
 from rnnbench.reference.tape import Operators, Value
 
 FRAMEWORK = "pytorch"  # of classes

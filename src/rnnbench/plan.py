@@ -14,7 +14,7 @@ import msgspec
 from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.run import Environment
-from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
+from rnnbench.domain.system import MODULE, PHASES, Device, Manifest, Precision, System
 from rnnbench.domain.workload import Phase, Workload, least_memory
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
@@ -28,14 +28,10 @@ from rnnbench.units import size
 _WITHOUT_CELL = {
     "fine": "only the LSTM is written out gate by gate; packed runs {cell} as its file says",
     "packed": "this execution has no {cell}",
-    "cell": "the framework has no cell that computes {cell}",
-    "layer": "the framework has no layer that computes {cell}",
-    "stack": "the vendor's kernel does not compute {cell}",
+    "cell": "the framework's cell that it calls does not compute {cell}",
+    "layer": "the framework's layer that it calls does not compute {cell}",
+    "stack": "the vendor's kernel that it calls does not compute {cell}",
 }
-
-
-#: Among the cells of a system: any class of a user's, written as a module of PyTorch.
-MODULE = "module"
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,9 @@ def cell(
         Path | None, typer.Option("--python", metavar="PATH", help="An interpreter of yours that has PyTorch.")
     ] = None,
     limit: Annotated[float, typer.Option(metavar="SECONDS", help="Time limit per launch, compiling included.")] = 300.0,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Then profile every row: operators, bottleneck, new shapes.")
+    ] = False,
     threads: Threads = 0,
     seed: Seed = 0,
     out: Annotated[
@@ -93,5 +96,5 @@ def cell(
     )
     with Progress() as progress, report_interruption(folder, " --trust"):
         plan = plan_cell(request, method, progress)
-        contents = run_session(plan, method, folder, progress, command=sys.argv[1:])
+        contents = run_session(plan, method, folder, progress, command=sys.argv[1:], profile=profile)
     end_of_run(print_run(contents, as_json, wide), folder, as_json)

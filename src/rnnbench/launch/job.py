@@ -32,10 +32,11 @@ def resolve_case(
     environments: Mapping[str, Environment],
 ) -> ResolvedCase:
     """Look up everything the case names. The manifest is the one installed now, not the one of a stored run."""
+    workload = workloads[case.workload]
     return ResolvedCase(
         case=case,
-        workload=workloads[case.workload],
-        system=systems[case.system],
+        workload=workload,
+        system=systems[case.system].for_cell(workload.cell),
         manifest=manifests()[case.framework],
         environment=environments[case.environment],
     )

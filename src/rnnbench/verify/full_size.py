@@ -218,9 +218,9 @@ def full_size_checks(run: Run, cases: Iterable[Case], note: Callable[[str], None
     starts: dict[str, Arrays] = {}  # millions of numbers, the same for all systems
     checks: dict[str, FullSizeCheck] = {}
     for case in cases:
-        workload, system = run.workloads[case.workload], run.systems[case.system]
+        resolved = resolve_case(case, run.workloads, run.systems, run.environments)
+        workload, system, reference = resolved.workload, resolved.system, reference_for(resolved, run.method)
         key = (case.workload, case.phase, *variant(system, case.phase).values())
-        reference = reference_for(resolve_case(case, run.workloads, run.systems, run.environments), run.method)
         if key not in expected:
             expected[key] = expect(workload, case.phase, system, run.method.seed, data, note, reference)
         if case.workload not in starts:

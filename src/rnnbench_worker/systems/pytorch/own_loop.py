@@ -3,22 +3,14 @@
 It is written out as source text, because TorchScript compiles text, and in it a state has one type.
 """
 
-import importlib.util
-import os
-import tempfile
-
 import torch
 from torch import nn
 
 from .own_cell import CellError, find_form, make_cell, trained
+from .printed import HEAD, load_source
 from .stacks import LoopStack
 
 LOOP = """
-from typing import List, Optional
-
-import torch
-from torch import Tensor, nn
-
 
 class OwnLoop(nn.Module):
     def __init__(self, cell):
@@ -37,15 +29,7 @@ class OwnLoop(nn.Module):
 
 
 def loop_class(form):
-    """The class of a loop, from a file: TorchScript reads it there, and so does a traceback."""
-    folder = tempfile.mkdtemp(prefix="loop")
-    path = os.path.join(folder, "own_loop_source.py")
-    with open(path, "w") as file:
-        file.write(LOOP.format(begin=form.begin, step=form.step, output=form.output))
-    spec = importlib.util.spec_from_file_location("own_loop_source", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.OwnLoop
+    return load_source(HEAD + LOOP.format(begin=form.begin, step=form.step, output=form.output)).OwnLoop
 
 
 class OwnStack(LoopStack):
