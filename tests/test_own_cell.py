@@ -156,7 +156,7 @@ def test_what_is_found_out_about_a_class(pytorch, tmp_path):
     assert found["Gated"] == [
         "state: its own initial_state(x); a step returns the new state, which is the output",
         6,
-        [2 * 11 * 12, 3 * 2 * 11 * 12 - 2 * 5 * 12],
+        [2 * 11 * 12, 3 * 2 * 11 * 12],
     ]
     assert found["Projected"][:2] == ["state: zeros, as a tensor; a step returns output and new state", 2]
     assert "a step returns [7, 12]: it must return the new state, which is like [7, 6]" in found["WrongShape"][0]

@@ -31,7 +31,7 @@ from rnnbench.reference.inputs import make_batches, make_parameters, write_input
 from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import compare
 from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
-from rnnbench.verify.reference import reference_for
+from rnnbench.verify.reference import UnknownReference, reference_for
 
 UPDATES = 3
 MOST_BYTES = 256 << 20  # of one phase on a small version: far more than any needs
@@ -84,6 +84,8 @@ def run_proofs(
         except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
             reason = f"it cannot be started: {describe_os_error(error)}"
             return [Verification(case=case, verdict="failed", reason=reason, stage="start") for case in proof.cases]
+        except UnknownReference as error:
+            return [Verification(case=case, verdict="failed", reason=error.what) for case in proof.cases]
         for verification in verifications:
             store_cached(paths[verification.case.phase], verification)
         return verifications

@@ -235,6 +235,8 @@ def inspect_cell(job):
 
 def spread(values):
     """Where a parameter begins: by mean and deviation, since outliers say little, and never beyond its extremes."""
+    if not bool(torch.isfinite(values).all()):  # memory that nobody has initialised
+        return 0.0, 0.0
     lowest, highest, mean = float(values.min()), float(values.max()), float(values.mean())
     reach = 3**0.5 * float(values.std()) if values.numel() > 1 else 0.0
     return max(lowest, mean - reach), min(highest, mean + reach)

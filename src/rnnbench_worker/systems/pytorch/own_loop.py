@@ -6,6 +6,7 @@ It is written out as source text, because TorchScript compiles text, and in it a
 import torch
 from torch import nn
 
+from .network import ReadGradient
 from .own_cell import CellError, find_form, make_cell, trained
 from .printed import HEAD, load_source
 from .stacks import LoopStack
@@ -53,7 +54,12 @@ class OwnStack(LoopStack):
             parameter.data.copy_(value)
 
     def canonical(self, layer, direction, read):
-        return [read(parameter) for parameter in self._weights.parameters]
+        """A parameter that a step does not use has no gradient, which is zero."""
+        reads_gradients = isinstance(read, ReadGradient)
+        return [
+            torch.zeros(one.shape) if reads_gradients and one.grad is None else read(one)
+            for one in self._weights.parameters
+        ]
 
 
 class Weights(object):

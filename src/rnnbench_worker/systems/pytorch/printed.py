@@ -4,6 +4,7 @@ PyTorch, and so is the loop over time around it, since in TorchScript a state ha
 
 import importlib.util
 import os
+import sys
 import tempfile
 from functools import partial
 
@@ -60,12 +61,15 @@ class PrintedDirection(nn.Module):
 
 
 def load_source(text):
-    """A module from source text, in a file: TorchScript reads it there, and so does a traceback."""
-    path = os.path.join(tempfile.mkdtemp(prefix="printed"), "printed_source.py")
+    """A module from source text, in a file: TorchScript reads it there. torch.compile looks for it by its name."""
+    folder = tempfile.mkdtemp(prefix="printed_")
+    name = os.path.basename(folder)
+    path = os.path.join(folder, name + ".py")
     with open(path, "w") as file:
         file.write(text)
-    spec = importlib.util.spec_from_file_location("printed_source", path)
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -18,7 +18,7 @@ class TorchProgram(Program):
     def __init__(self, job, network, wrap):
         self._workload = job["workload"]
         self._exact = job["precision"] == "fp64"  # only where a user's own cell says what is right
-        self._network = network.to(job["device"], torch.float64 if self._exact else torch.float32)
+        self._network = network.double() if self._exact else network.to(job["device"])
         self._wrap = wrap
         self._wrapped = None
         self._bf16 = job["precision"] == "bf16"
