@@ -42,6 +42,14 @@ class OtherInScript(Gated):
         return torch.lerp(torch.tanh(n), h, torch.sigmoid(z))
 
 
+class OtherInCompile(Gated):
+    """torch.compile computes something else than Python."""
+
+    def forward(self, x, h):
+        new = super().forward(x, h)
+        return 1.01 * new if torch.compiler.is_compiling() else new
+
+
 CALLS = []
 
 

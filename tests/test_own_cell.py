@@ -198,6 +198,11 @@ def test_cells_that_deceive_are_wrong(pytorch):
     script = verdicts(f"{CELLS}:OtherInScript", "pytorch/packed/eager", "pytorch/packed/script")
     assert [script["eager", phase][0] for phase in ("forward", "train")] == ["verified", "verified"]
     assert [script["script", phase][0] for phase in ("forward", "train")] == ["wrong", "wrong"]
+    compiled = verdicts(
+        f"{CELLS}:OtherInCompile", "pytorch/packed/eager", "pytorch/packed/compile-cell", phases=("forward",)
+    )
+    assert compiled["eager", "forward"][0] == "verified"
+    assert compiled["compile-cell", "forward"][0] == "wrong"
     counting = verdicts(f"{CELLS}:Counting", "pytorch/packed/eager", "pytorch/packed/rnnfuse", phases=("forward",))
     assert counting["eager", "forward"][0] == "verified"
     assert counting["rnnfuse", "forward"][0] in ("wrong", "failed")
