@@ -220,6 +220,7 @@ def inspect_cell(job):
     own, width, hidden = workload["own"], workload["features"], workload["hidden"]
     form = find_form(own, width, hidden)
     cell = make_cell(own, width, hidden)
+    require_float64(own, width, hidden, form)
     weights = [
         {"name": name, "shape": list(one.shape), "low": low, "high": high}
         for name, one in trained(cell).items()
@@ -231,6 +232,25 @@ def inspect_cell(job):
         "products": list(count_products(own, width, hidden, form)),
         "told": form.words,
     }
+
+
+def require_float64(own, width, hidden, form):
+    """Two steps, as the loop will run them that says what is right."""
+    from .own_loop import loop_class
+
+    loop = loop_class(form)(make_cell(own, width, hidden)).double()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        loop(torch.zeros(2, TRIED_BATCH, width), None).sum().backward()
+    except Exception as error:
+        raise CellError(
+            "{} cannot be run and differentiated in float64, in which it is verified: {}".format(
+                own["class_name"], describe(error, own["path"])
+            )
+        )
+    finally:
+        torch.set_default_dtype(before)
 
 
 def spread(values):
