@@ -9,12 +9,10 @@ import pytest
 import rnnbench
 from made_up import make_run
 from rnnbench import own_cell, session
-from rnnbench.domain.case import Method
 from rnnbench.domain.workload import OwnCell, OwnWeight, Workload, flops, parameter_count
 from rnnbench.errors import UserError
 from rnnbench.launch.listener import Listener
-from rnnbench.method import make_method
-from rnnbench.own_cell import Request, own_workload, plan_cell, read_arguments, read_cell, with_vocabulary
+from rnnbench.own_cell import own_workload, read_arguments, read_cell, with_vocabulary
 from rnnbench.resuming import UnknownInterpreter
 from rnnbench.store import create_folder
 from systems_helpers import job_for, run_snippet
@@ -120,15 +118,12 @@ def test_a_run_from_elsewhere_imports_nothing_unasked(private_folders):
 # --- in the frameworks ---
 
 
-def request(cell, *systems, **fields):
-    asked = {"sizes": TINY, "phases": ("forward", "train"), "device": "cpu", "systems": systems, **fields}
-    return Request(own=read_cell(cell), **asked)
+def plan_of(cell, *systems, steps=4, **options):
+    return rnnbench.plan_cell(cell, systems, input=5, hidden=6, batch=3, steps=steps, device="cpu", **options)
 
 
-def verdicts(cell, *systems, **fields):
-    method = make_method(threads=1)
-    plan = plan_cell(request(cell, *systems, **fields), method, Listener())
-    found = rnnbench.verify_plan(plan, use_cache=False, threads=1).verifications
+def verdicts(cell, *systems, **options):
+    found = rnnbench.verify_plan(plan_of(cell, *systems, **options), use_cache=False, threads=1).verifications
     own = [one for one in found if "cell=" in one.case.workload]
     return {(one.case.system.rpartition("/")[2], one.case.phase): (one.verdict, one.reason) for one in own}
 
@@ -174,7 +169,7 @@ def test_the_answer_for_a_new_user(pytorch, call, private_folders):
     """As in the README, on tiny shapes."""
     systems = ["pytorch/packed/eager", "pytorch/packed/script"]
     cell = f"{DOCS / 'my_cell.py'}:PeepholeLSTM"
-    answer = call("cell", cell, *systems, *OPTIONS, "--phase", "train", "--out", "run")
+    answer = call("cell", cell, *systems, *OPTIONS, "--phase", "train", "--out", "run", "--python", pytorch.python)
     assert answer.code == 0, answer.err
     assert "state: zeros, as a tuple of 2; a step returns the new state" in answer.out
     assert answer.out.count("verified") >= 3  # the loop, the script, torch.nn.LSTM
@@ -199,14 +194,14 @@ def test_cells_that_deceive_are_wrong(pytorch):
     assert [script["eager", phase][0] for phase in ("forward", "train")] == ["verified", "verified"]
     assert [script["script", phase][0] for phase in ("forward", "train")] == ["wrong", "wrong"]
     compiled = verdicts(
-        f"{CELLS}:OtherInCompile", "pytorch/packed/eager", "pytorch/packed/compile-cell", phases=("forward",)
+        f"{CELLS}:OtherInCompile", "pytorch/packed/eager", "pytorch/packed/compile-cell", phases="forward"
     )
     assert compiled["eager", "forward"][0] == "verified"
     assert compiled["compile-cell", "forward"][0] == "wrong"
-    counting = verdicts(f"{CELLS}:Counting", "pytorch/packed/eager", "pytorch/packed/rnnfuse", phases=("forward",))
+    counting = verdicts(f"{CELLS}:Counting", "pytorch/packed/eager", "pytorch/packed/rnnfuse", phases="forward")
     assert counting["eager", "forward"][0] == "verified"
     assert counting["rnnfuse", "forward"][0] in ("wrong", "failed")
-    random = verdicts(f"{CELLS}:Random", "pytorch/packed/eager", phases=("forward",))
+    random = verdicts(f"{CELLS}:Random", "pytorch/packed/eager", phases="forward")
     assert random["eager", "forward"][0] == "wrong"
 
 
@@ -221,11 +216,10 @@ def test_a_cell_over_the_vocabulary_in_several_frameworks(environment_of, tmp_pa
 
 def test_rows_that_compile_for_minutes_are_left_out_unless_they_are_named(private_folders):
     path = vocabulary_file(private_folders, GOOD)
-    many = {**TINY, "steps": 100}
-    plan = plan_cell(request(path, sizes=many), Method(), Listener())
+    plan = plan_of(path, steps=100)
     left = {one.case.system: one.reason for one in plan.left_out}
     assert "takes minutes to compile: name pytorch/packed/compile" in left["pytorch/packed/compile"]
     assert "pytorch/packed/eager" in {case.system for case in plan.cases}
     assert own_cell.VENDOR in {case.system for case in plan.cases}
-    named = plan_cell(request(path, "pytorch/packed/compile", sizes=many), Method(), Listener())
+    named = plan_of(path, "pytorch/packed/compile", steps=100)
     assert "pytorch/packed/compile" in {case.system for case in named.cases}
