@@ -10,7 +10,7 @@ import rnnbench
 from made_up import make_resolved_case
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.environments.environment import child_variables
-from rnnbench.files import worker_package
+from rnnbench.files import cells_package, fuse_package, worker_package
 from rnnbench.launch.job import make_job
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
@@ -66,9 +66,10 @@ def job_for(system, workload, place, *, precision="fp32", phase="forward", **met
 def run_snippet(environment, job, snippet):
     """Run Python in the environment as a worker is run, and return what the snippet assigns to `answer`."""
     place = os.path.dirname(job["inputs"])
-    link = os.path.join(place, "rnnbench_worker")
-    if not os.path.islink(link):
-        os.symlink(worker_package().resolve(), link)
+    for package in (worker_package().resolve(), cells_package(), fuse_package()):
+        link = os.path.join(place, package.name)
+        if not os.path.islink(link):
+            os.symlink(package, link)
     ended = subprocess.run(
         [environment.python, "-c", f"{PRELUDE}\n{snippet}\nprint(json.dumps(answer))"],
         input=msgspec.json.encode(job),

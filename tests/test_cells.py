@@ -8,6 +8,7 @@ import rnnbench_cells
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import flops, parameter_count, parameter_shapes
 from rnnbench.errors import UserError
+from rnnbench.manifests import manifests
 from rnnbench.reference import lstm, network, recurrent
 from rnnbench.reference.inputs import make_batches, make_parameters
 from rnnbench.reference.tape import Operators, Value, run_backwards
@@ -44,7 +45,7 @@ def test_the_tape_gives_the_lstm_that_was_written_by_hand(reverse):
     x, d_outputs = generator.standard_normal((7, 3, 5)), generator.standard_normal((7, 3, 4))
     mask = np.arange(7)[:, None] < np.array([7, 2, 5])
     expected, trace = lstm.forward(x, weights["w"], weights["u"], weights["b"], mask, reverse)
-    found, tape = recurrent.forward(lstm_cell(), weights, x, mask, reverse)
+    found, tape = recurrent.forward(lstm_cell(), weights, x, mask, reverse, hidden=4)
     assert found == pytest.approx(expected, abs=1e-14)
     by_hand = lstm.backward(trace, d_outputs)
     d_x, gradients = recurrent.backward(tape, d_outputs)
@@ -111,8 +112,8 @@ def test_rows_without_a_cell_say_why():
     reasons = {left.case.system: left.reason for left in plan.left_out}
     assert reasons == {
         "pytorch/fine/eager": "only the LSTM is written out gate by gate; packed runs peephole as its file says",
-        "pytorch/cell/eager": "the framework has no cell that computes peephole",
-        "pytorch/stack/eager": "the vendor's kernel does not compute peephole",
+        "pytorch/cell/eager": "the framework's cell that it calls does not compute peephole",
+        "pytorch/stack/eager": "the vendor's kernel that it calls does not compute peephole",
     }
 
 
@@ -149,3 +150,48 @@ def test_a_framework_computes_every_cell(framework, environment_of):
 def test_rnnfuse_computes_cells_of_files(environment_of):
     environment_of("pytorch")
     assert not_verified(["pytorch/packed/rnnfuse"], ["ce-short[cell=peephole]", "ce-short[cell=gru-before]"]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_torchscript_compiles_cells_that_were_printed(environment_of):
+    environment_of("pytorch")
+    assert not_verified(["pytorch/packed/script"], ["ce-short[cell=layernorm-lstm]", BOTH_WAYS]) == []
+    assert not_verified(["pytorch/cell/script"], ["ce-short[cell=gru]"]) == []
+
+
+#: Rows that call a framework's own layer or cell, and which of both it has.
+VENDORS = {
+    "keras-jax": ("keras-jax/layer/jit", {"gru", "elman"}),
+    "flax": ("flax/cell/jit-scan", {"elman"}),
+    "equinox": ("equinox/cell/jit-scan", {"gru"}),
+    "onnxruntime": ("onnxruntime/stack/session", {"gru", "elman"}),
+    "openvino": ("openvino/stack/compiled-model", {"gru", "elman"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", VENDORS)
+def test_a_frameworks_own_layer_computes_the_same_gru(framework, environment_of):
+    environment_of(framework)
+    system, cells = VENDORS[framework]
+    assert not_verified([system], [f"ce-short[cell={cell}]" for cell in sorted(cells)]) == []
+
+
+@pytest.mark.parametrize(
+    ("system", "cell", "reason"),
+    [
+        ("flax/cell/jit-scan", "gru", "flax.nnx.GRUCell has no bias within the reset gate's product"),
+        ("equinox/cell/jit-scan", "elman", "the framework's cell that it calls does not compute elman"),
+        ("keras-jax/layer/jit", "gru-before", "the framework's layer that it calls does not compute gru-before"),
+        ("pytorch/packed/compile-scan", "gru", "this execution has no gru"),
+    ],
+)
+def test_a_row_without_a_cell_says_why(system, cell, reason):
+    plan = rnnbench.make_plan([system], [f"ce-short[cell={cell}]"], device="cpu", phases=["forward"])
+    assert [one.reason for one in plan.left_out] == [reason]
+
+
+def test_a_second_bias_counts_only_for_the_cells_that_have_it():
+    (keras,) = [system for system in manifests()["keras-jax"].system if system.name == "keras-jax/layer/jit"]
+    assert [keras.for_cell(cell).biases for cell in ("lstm", "gru", "elman")] == [1, 2, 1]

@@ -125,7 +125,7 @@ LAYERS = (
     ("environments", "store"),
     ("plan", "resuming", "last_run"),
     ("launch", "estimate"),
-    ("verify", "profile"),
+    ("verify", "profile", "own_cell"),
     ("graph",),
     ("session",),
     ("spread",),
@@ -136,7 +136,18 @@ LAYERS = (
 )
 #: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.
 READERS = {"analysis", "published", "report"}
-MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "resuming", "session", "spread"}
+MACHINERY = {
+    "environments",
+    "plan",
+    "launch",
+    "verify",
+    "profile",
+    "graph",
+    "resuming",
+    "session",
+    "spread",
+    "own_cell",
+}
 
 
 def layer_of(module):

@@ -1,12 +1,12 @@
 """The functions and types that `import rnnbench` offers."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rnnbench import session
+from rnnbench import own_cell, session
 from rnnbench.analysis import check, compare
 from rnnbench.analysis.check import Finding
 from rnnbench.analysis.compare import THRESHOLD, RunComparison
@@ -70,6 +70,37 @@ def make_plan(
     except msgspec.ValidationError as error:
         raise UserError(f"these arguments choose no plan: {error}", "see help(rnnbench.make_plan)") from error
     return plan_selection(selection)
+
+
+def plan_cell(
+    cell: str,
+    systems: Sequence[str] = (),
+    *,
+    input: int = 123,
+    hidden: int = 320,
+    batch: int = 64,
+    steps: int = 100,
+    arguments: Mapping[str, Any] | None = None,
+    phases: Sequence[str] = ("forward", "train"),
+    device: str = "auto",
+    python: str | Path | None = None,
+    listener: Listener | None = None,
+) -> Plan:
+    """The rows of a user's own cell, `my_cell.py:MyCell`, and torch.nn.LSTM of the same sizes, as `rnnbench cell`.
+
+    A worker looks at the class, in an environment that is created if it is missing, or in the interpreter `python`.
+    """
+    phases = _as_several(phases)
+    _require_known("phases", phases, PHASES)
+    request = own_cell.Request(
+        own=msgspec.structs.replace(own_cell.read_cell(cell), arguments=dict(arguments or {})),
+        sizes={"features": input, "hidden": hidden, "batch": batch, "steps": steps},
+        phases=tuple(phase for phase in PHASES if phase in phases),
+        device=device,
+        systems=tuple(_as_several(systems)),
+        python=Path(python) if python else None,
+    )
+    return own_cell.plan_cell(request, make_method(), listener or Listener())
 
 
 def run_plan(

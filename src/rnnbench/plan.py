@@ -13,7 +13,8 @@ import msgspec
 
 from rnnbench.domain.case import Case, LeftOut, Method
 from rnnbench.domain.catalog import CATALOG, parse_workload
-from rnnbench.domain.system import PHASES, Device, Manifest, Precision, System
+from rnnbench.domain.run import Environment
+from rnnbench.domain.system import MODULE, PHASES, Device, Manifest, Precision, System
 from rnnbench.domain.workload import Phase, Workload, least_memory
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
@@ -27,9 +28,9 @@ from rnnbench.units import size
 _WITHOUT_CELL = {
     "fine": "only the LSTM is written out gate by gate; packed runs {cell} as its file says",
     "packed": "this execution has no {cell}",
-    "cell": "the framework has no cell that computes {cell}",
-    "layer": "the framework has no layer that computes {cell}",
-    "stack": "the vendor's kernel does not compute {cell}",
+    "cell": "the framework's cell that it calls does not compute {cell}",
+    "layer": "the framework's layer that it calls does not compute {cell}",
+    "stack": "the vendor's kernel that it calls does not compute {cell}",
 }
 
 
@@ -53,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload]
     systems: dict[str, System]
     specs: dict[str, EnvironmentSpec]  # by environment id
+    given: dict[str, Environment] = {}  # by id, those that exist and were named for this plan alone
 
 
 class Target(NamedTuple):
@@ -63,11 +65,13 @@ class Target(NamedTuple):
     obstacle: str  # why it cannot be created; empty if it exists or can be created
 
 
-def make_plan(selection: Selection) -> Plan:
-    """Find out what this machine has, then combine the selection with it."""
+def make_plan(selection: Selection, given: Mapping[str, Environment] | None = None) -> Plan:
+    """Find out what this machine has, then combine the selection with it. `given`: environments, by framework."""
     device = pick_device(selection.device)
     systems = select_systems(selection.systems, device if selection.headline else None)
-    targets, specs = find_targets(systems, selection.versions, device)
+    named = given or {}
+    targets, specs = find_targets([one for one in systems if one.framework not in named], selection.versions, device)
+    targets |= {framework: [Target(one.id, one.version, "")] for framework, one in named.items()}
     workloads = selection.workloads or _default_workloads(selection.headline, device)
     cases, left_out = cross(systems, workloads, selection.phases, device, selection.precisions, targets)
     return Plan(
@@ -76,6 +80,7 @@ def make_plan(selection: Selection) -> Plan:
         workloads={workload.name: workload for workload in workloads},
         systems={system.name: system for system in systems},
         specs=specs,
+        given={one.id: one for one in named.values()},
     )
 
 
@@ -89,13 +94,22 @@ def join_plans(first: Plan, *others: Plan) -> Plan:
     """Several plans as one run: what they share is run once, and their launches are shuffled together."""
     cases, left_out = list(first.cases), list(first.left_out)
     workloads, systems, specs = dict(first.workloads), dict(first.systems), dict(first.specs)
+    given = dict(first.given)
     for plan in others:
         cases += [case for case in plan.cases if case not in cases]
         left_out += [one for one in plan.left_out if one not in left_out]
         workloads |= plan.workloads
         systems |= plan.systems
         specs |= plan.specs
-    return Plan(cases=tuple(cases), left_out=tuple(left_out), workloads=workloads, systems=systems, specs=specs)
+        given |= plan.given
+    return Plan(
+        cases=tuple(cases),
+        left_out=tuple(left_out),
+        workloads=workloads,
+        systems=systems,
+        specs=specs,
+        given=given,
+    )
 
 
 def within_memory(plan: Plan, method: Method) -> Plan:
@@ -266,7 +280,9 @@ def why_not(
     for wanted, offered, what in offers:
         if wanted not in offered:
             return f"the system offers only {what} {', '.join(offered)}"
-    if workload.cell not in system.cells and "*" not in system.cells:
+    if workload.own_class is not None and MODULE not in system.cells:
+        return "it runs no module of PyTorch"
+    if workload.own_class is None and workload.cell not in system.cells and "*" not in system.cells:
         return _WITHOUT_CELL[system.granularity].format(cell=workload.cell)
     if workload.one_step and not system.one_step:
         return "the single step only shows graphs: this system does not implement it"

@@ -1,5 +1,6 @@
 """What must hold before a run goes on: frameworks, interpreters, environments and programs are those it began with."""
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -8,11 +9,12 @@ from rnnbench.environments.environment import arithmetic_variables, fingerprint,
 from rnnbench.environments.holding import is_known
 from rnnbench.environments.registry import list_environments
 from rnnbench.errors import UserError
+from rnnbench.files import read_regular
 from rnnbench.manifests import describe_tool, manifests
 
 
 class UnknownInterpreter(UserError):
-    """A stored run names an interpreter that was neither created here nor named with `env use`."""
+    """A stored run names an interpreter that was neither created here nor named with `env use`, or a file to import."""
 
 
 def require_frameworks(run: Run) -> None:
@@ -35,6 +37,29 @@ def require_known_interpreters(run: Run) -> None:
                 f"if you trust the run, give --trust; or make the interpreter known: rnnbench env create "
                 f"{environment.framework}=={environment.version}, or rnnbench env use",
             )
+
+
+def require_trusted_cells(run: Run) -> None:
+    """Raise an error if the run would import a file: a run folder may come from elsewhere."""
+    for workload in run.workloads.values():
+        if workload.own is not None:
+            raise UnknownInterpreter(
+                f"this run would import {workload.own.path}", "if you trust the run and this file, give --trust"
+            )
+
+
+def require_same_cells(run: Run) -> None:
+    """Raise a UserError unless the files of a user's own cells are those that the run began with."""
+    for workload in run.workloads.values():
+        if workload.own is None:
+            continue
+        path = Path(workload.own.path)
+        try:
+            digest = hashlib.sha256(read_regular(path)).hexdigest()
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}", "this run is about the cell in it") from error
+        if digest != workload.own.digest:
+            raise UserError(f"{path} has changed since this run began", "start a new run: no row may mix two cells")
 
 
 def require_same_environments(run: Run) -> None:

@@ -38,8 +38,10 @@ from rnnbench.profile import launch_profile, launch_retrace
 from rnnbench.resuming import (
     require_frameworks,
     require_known_interpreters,
+    require_same_cells,
     require_same_environments,
     require_same_programs,
+    require_trusted_cells,
 )
 from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.store import Contents, append, create_folder, log_name, read_folder, require_usable, sole_use, write_log
@@ -133,6 +135,8 @@ def resume(
         require_frameworks(session.run)
         if not trust:
             require_known_interpreters(session.run)
+            require_trusted_cells(session.run)
+        require_same_cells(session.run)
         with held(session.run.environments.values()):
             session.require_unchanged()
             session.name_other_load()
@@ -172,6 +176,8 @@ def profile_run(
             require_frameworks(session.run)
             if not trust:
                 require_known_interpreters(session.run)
+                require_trusted_cells(session.run)
+            require_same_cells(session.run)
         with held(session.run.environments.values()):
             if resumed:
                 require_same_environments(session.run)

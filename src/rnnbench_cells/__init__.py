@@ -20,10 +20,13 @@ A file `<name>.py` has
   units that remember a whole sequence (reference/inputs.py);
 - `SECOND_BIAS`: how many values per unit the second bias of vendors' layers adds.
 
+A user's own file of this kind needs neither of the last two.
+
 This package is Python 3.6 and needs nothing else: the driver and every worker can use it.
 """
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 #: The cells that come with rnnbench.
@@ -33,6 +36,17 @@ NAMES = ("lstm", "gru", "gru-before", "elman", "peephole", "layernorm-lstm", "sl
 EPSILON = 1e-5
 
 
+_OF_USERS = {}  # path -> module
+
+
 def find(name: str) -> ModuleType:
-    """The module of a cell."""
-    return importlib.import_module("rnnbench_cells." + name.replace("-", "_"))
+    """The module of a cell: by its name here, or a user's own file by its path."""
+    if not name.endswith(".py"):
+        return importlib.import_module("rnnbench_cells." + name.replace("-", "_"))
+    if name not in _OF_USERS:
+        spec = importlib.util.spec_from_file_location("rnnbench_cell_of_user", name)
+        module = importlib.util.module_from_spec(spec)
+        module.REMEMBER, module.SECOND_BIAS = {}, 0
+        spec.loader.exec_module(module)
+        _OF_USERS[name] = module
+    return _OF_USERS[name]

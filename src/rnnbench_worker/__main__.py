@@ -16,6 +16,7 @@ MODES = {
     "retrace": ("retrace", "retrace"),
     "graph": ("graph", "take_graphs"),
     "story": ("story", "tell_story"),
+    "cell": ("loading", "inspect_cell"),
     "start": ("loading", "do_nothing"),
 }
 
@@ -26,10 +27,11 @@ def main():
         job = read_job()
         confine(job)
         # This imports NumPy, whose threads inherit the processors that they may use.
-        from .loading import load_framework, told
+        from .loading import load_framework, require_same_cell, told
 
         module, function = MODES[job["mode"]]
         work = getattr(importlib.import_module("rnnbench_worker." + module), function)
+        require_same_cell(job)
         start = time.perf_counter()
         framework = load_framework(job["folder"], job["framework"])
         hello = framework.describe(told(job))

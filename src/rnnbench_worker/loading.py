@@ -1,5 +1,6 @@
 """Loading what a job names: the framework's folder as a package, the input arrays, and the program built from both."""
 
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -60,6 +61,22 @@ def build_program(job, framework, channel):
         device=program.device,
     )
     return program, parameters, batches
+
+
+def require_same_cell(job):
+    """A user's file may be edited while a run goes on: its rows must be of one version."""
+    own = job.get("workload", {}).get("own")
+    if not own:
+        return
+    with open(own["path"], "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    if digest != own["digest"]:
+        raise RuntimeError("{} has changed since the run began".format(own["path"]))
+
+
+def inspect_cell(job, framework, channel):
+    """The mode `cell`: what follows from a user's class."""
+    channel.send("cell", **framework.inspect_cell(told(job)))
 
 
 def do_nothing(job, framework, channel):

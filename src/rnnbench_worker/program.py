@@ -38,6 +38,12 @@ One tells when something was compiled again; without it a new shape is only time
     its own. The counter may count for the whole process, since only differences are read (`retrace.py`). 0 where
     nothing is ever built; None where something is built but not counted.
 
+One is about classes of users (`rnnbench cell`), and only PyTorch's folder has it:
+
+`inspect_cell(job)`
+    What follows from the class that `job["workload"]["own"]` names: its weights with the numbers between which they
+    begin, the width of its output, the operations of its products, and in words how it is called.
+
 One tells what a batch consists of; without it the framework's rows have no such counts:
 
 `profiler(job)`

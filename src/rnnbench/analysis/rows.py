@@ -14,6 +14,7 @@ from rnnbench.analysis.steadiness import is_steady
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Status
 from rnnbench.domain.run import Run
+from rnnbench.domain.workload import work_is_known
 from rnnbench.stats.intervals import interval_of
 from rnnbench.store import Contents
 
@@ -113,7 +114,7 @@ def _with_limits(contents: Contents, measured: list[MeasuredRow]) -> list[Measur
     limited: list[MeasuredRow] = []
     for case, each in zip(contents.run.cases, measured, strict=True):
         peak = peaks.get((each.row.node, case.device, case.precision))
-        if peak is None or each.level is None:
+        if peak is None or each.level is None or not work_is_known(contents.run.workloads[case.workload]):
             limited.append(each)
             continue
         least = least_time(contents.run.workloads[case.workload], case.phase, case.precision, peak)

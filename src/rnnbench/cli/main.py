@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, catalogue, compare, env, graph, history, part, profile, report, run, show, verify
+from rnnbench.cli import audit, catalogue, cell, compare, env, graph, history, part, profile, report, run, show, verify
 from rnnbench.cli.options import say
 from rnnbench.errors import UserError, describe_os_error
 
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=run.RunCommand)(run.run)
+app.command("cell")(cell.cell)
 app.command("show")(show.show)
 app.command("explain")(show.explain)
 app.command("report")(report.report)
@@ -59,6 +60,7 @@ def about(
     Examples:
       rnnbench systems                                     list what can be run
       rnnbench run 'pytorch/*/eager' -w ce-short           verify and time some systems
+      rnnbench cell my_cell.py:MyCell                      time a cell of your own, and say what to run it with
       rnnbench show last                                   print the tables of the newest run again
       rnnbench explain last                                say what to do, in ten lines
       rnnbench report last --out report                    write a page, charts, Markdown, CSV

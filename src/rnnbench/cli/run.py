@@ -138,7 +138,7 @@ def run(
     from rnnbench.spread.folder import is_spread
 
     def end(contents: "Contents", folder: Path) -> None:
-        _end(print_run(contents, as_json, wide, legend), folder, as_json)
+        end_of_run(print_run(contents, as_json, wide, legend), folder, as_json)
 
     passed_on: tuple[str, ...] = context.meta.get(_PASSED_ON, ())
     is_local = one_of(on, ("local", "slurm"), "place to run") == "local"
@@ -167,7 +167,7 @@ def run(
             raise UserError(f"{resume} is not spread over a cluster", "resume it without --detach, --cancel and `--`")
 
         def resume_it(trusted: bool) -> None:
-            with Progress() as progress, _report_interruption(resume):
+            with Progress() as progress, report_interruption(resume):
                 contents = resume_run(
                     resume,
                     progress,
@@ -233,13 +233,13 @@ def run(
         return
     require_usable(folder)
     require_consent(plan, method, yes)
-    with Progress() as progress, _report_interruption(folder):
+    with Progress() as progress, report_interruption(folder):
         contents = run_session(plan, method, folder, progress, command=sys.argv[1:], data=text, profile=profile)
     end(contents, folder)
 
 
 @contextmanager
-def _report_interruption(folder: Path) -> Iterator[None]:
+def report_interruption(folder: Path, more: str = "") -> Iterator[None]:
     """When the run is interrupted, print how to resume it. Before its folder exists there is nothing to resume."""
     try:
         yield
@@ -247,11 +247,11 @@ def _report_interruption(folder: Path) -> Iterator[None]:
         if not (folder / "run.json").exists():
             raise
         say(f"\ninterrupted; all finished launches are in {folder}. Resume with:", err=True)
-        say(f"  rnnbench run --resume {folder}", err=True)
+        say(f"  rnnbench run --resume {folder}{more}", err=True)
         raise typer.Exit(130) from None
 
 
-def _end(rows: "list[Row]", folder: Path, as_json: bool) -> None:
+def end_of_run(rows: "list[Row]", folder: Path, as_json: bool) -> None:
     """Say where the run is and what to do with it; the exit code is 1 when it has nothing to show."""
     from rnnbench.last_run import short_name
     from rnnbench.report.answer import next_commands, succeeded

@@ -107,6 +107,7 @@ def explain(
     from rnnbench.published.sections import claims_as_text
     from rnnbench.report.document import analyse
     from rnnbench.report.explanation import show_advice, show_details
+    from rnnbench.report.own_cell import show_own_cell
     from rnnbench.store import read_folder
 
     contents = [read_folder(run) for run in runs]
@@ -129,6 +130,9 @@ def explain(
         say(show_details(analysis, [one.run for one in contents], groups, None if wide else terminal_width()))
     elif not claims:
         say(show_advice(analysis, groups, terminal_width()))
+        for one in contents:
+            if own := show_own_cell(one, terminal_width()):
+                say(f"\n{own}")
     if claims:
         say(("\n" if details else "") + claims_as_text(analysis.claims))
 
@@ -137,6 +141,7 @@ def print_run(contents: "Contents", as_json: bool, wide: bool = False, legend: b
     """Print what `show` prints, and `run` near its end; returns the rows."""
     from rnnbench.analysis.rows import make_rows
     from rnnbench.report.answer import show_answer
+    from rnnbench.report.own_cell import show_own_cell
     from rnnbench.report.terminal import show_run
 
     rows = make_rows(contents)
@@ -147,4 +152,6 @@ def print_run(contents: "Contents", as_json: bool, wide: bool = False, legend: b
     width = terminal_width()
     say(show_run(contents, rows, None if wide else width, legend))
     say(f"\n{show_answer(rows, width)}")
+    if own := show_own_cell(contents, width):
+        say(f"\n{own}")
     return rows

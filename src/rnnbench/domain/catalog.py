@@ -49,6 +49,10 @@ CATALOG: dict[str, Workload] = {
         ),
     )
 }
+
+#: For a user's own cell: as ce-short, and with a loss on every step, so that every output of the cell takes part.
+CE_STEPS = Workload(name="ce-steps", batch=64, steps=100, classes=10, head_on="every-step", **_SPEECH)
+
 _OVERRIDABLE = (
     "batch", "steps", "hidden", "classes", "layers", "features", "vocabulary", "embedding", "shortest", "labels",
 )  # fmt: skip
@@ -118,7 +122,7 @@ _LARGEST = {
     "vocabulary": 10**7, "embedding": 10**6, "shortest": 10**6, "labels": 10**6,
 }  # fmt: skip
 _MOST_DIGITS = len(str(max(_LARGEST.values())))
-_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[a-z0-9_=,-]{0,200}\])?")
+_WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[A-Za-z0-9._=,-]{0,200}\])?")
 
 
 def is_workload_name(text: str) -> bool:
@@ -144,6 +148,16 @@ def validated(workload: Workload) -> Workload:
         require(getattr(workload, name) >= 1, f"{name} must be at least 1", f"it is {getattr(workload, name)}")
     for name in ("features", "vocabulary", "embedding", "shortest", "labels"):
         require(getattr(workload, name) >= 0, f"{name} cannot be negative", f"it is {getattr(workload, name)}")
+    require(
+        workload.own is not None or workload.cell in rnnbench_cells.NAMES,
+        f"there is no cell '{workload.cell}'",
+        f"cells: {', '.join(rnnbench_cells.NAMES)}",
+    )
+    require(
+        workload.own is None or (workload.layers, workload.bidirectional, workload.vocabulary) == (1, False, 0),
+        "a cell of one's own has one layer, one direction and features as input",
+        "rnnbench cell makes such a workload",
+    )
     require(
         bool(workload.vocabulary) != bool(workload.features),
         "the input is either token ids or real numbers",
@@ -215,9 +229,10 @@ def load_workloads(path: Path) -> dict[str, Workload]:
             raise UserError(f"{path}: '{name}' is already a workload", "choose another name")
         if not isinstance(fields, dict):
             raise UserError(f"{path}: {name} is not a table", f"write it as [workload.{name}]")
-        unknown = sorted(set(fields) - set(Workload.__struct_fields__))
+        possible = [field for field in Workload.__struct_fields__ if field != "own"]
+        unknown = sorted(set(fields) - set(possible))
         if unknown:
-            allowed = ", ".join(field for field in Workload.__struct_fields__ if field != "name")
+            allowed = ", ".join(field for field in possible if field != "name")
             raise UserError(f"{path}: {name} has unknown fields {', '.join(unknown)}", f"allowed: {allowed}")
         try:
             workload = msgspec.convert({"origin": path.name, **fields, "name": name}, Workload)

@@ -18,6 +18,8 @@ GRANULARITIES = ("fine", "packed", "cell", "layer", "stack")
 PHASES: tuple[Phase, ...] = ("forward", "train")
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
 PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
+#: Among the cells of a system: any class of a user's, written as a module of PyTorch.
+MODULE = "module"
 
 
 class Processor(msgspec.Struct, frozen=True):
@@ -38,11 +40,12 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     #: Part of the quick comparison of `make bench`: everywhere, or only on these devices.
     headline: bool | tuple[Device, ...] = False
     biases: Literal[1, 2] = 1  # bias vectors per layer; the reference does the same
+    two_biases: tuple[str, ...] = ()  # cells for which there are two where others have one
     uncorrected_epsilon: bool = False  # of Adam: see Manifest; filled in from there
     phases: tuple[Phase, ...] = PHASES
     devices: tuple[Device, ...] = DEVICES
     precisions: tuple[Precision, ...] = PRECISIONS
-    cells: tuple[str, ...] = ("lstm",)  # of rnnbench_cells; `*`: all
+    cells: tuple[str, ...] = ("lstm",)  # of rnnbench_cells; `*`: all; `module`: a user's class, in PyTorch
     one_step: bool = False  # also implements the single tanh step of Lazarus (2019)
     tools: tuple[str, ...] = ()  # programs that must be on PATH; `g++|clang++` means either
     framework: str = ""  # filled in from the manifest
@@ -50,6 +53,10 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def name(self) -> str:
         return f"{self.framework}/{self.granularity}/{self.execution}"
+
+    def for_cell(self, cell: str) -> "System":
+        """The system as it is for one cell."""
+        return msgspec.structs.replace(self, biases=2) if cell in self.two_biases else self
 
     def is_headline(self, device: Device) -> bool:
         return self.headline if isinstance(self.headline, bool) else device in self.headline
@@ -64,6 +71,7 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     device: Device | None = None
     precision: Precision | None = None
     loss: str | None = None
+    cell: str | None = None
     bidirectional: bool | None = None
     variable_length: bool | None = None
     versions: str | None = None  # requirement on the framework's version, e.g. `<2.0`
@@ -88,6 +96,7 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             (self.device, device),
             (self.precision, precision),
             (self.loss, workload.loss),
+            (self.cell, workload.cell),
             (self.bidirectional, workload.bidirectional),
             (self.variable_length, workload.variable_length),
         )

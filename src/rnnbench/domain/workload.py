@@ -1,7 +1,7 @@
 """A workload: what is computed, as numbers; and the parameters, lengths, operations and bytes that follow from them."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,31 @@ FLOAT_BYTES = 4
 ID_BYTES = 8
 
 
+class OwnWeight(msgspec.Struct, frozen=True):
+    """A weight of a user's cell: its name there, its shape, and between which numbers it begins."""
+
+    name: str
+    shape: Shape
+    low: float = 0.0
+    high: float = 0.0
+
+
+class OwnCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell from a user's file: a step over the vocabulary, or a class of PyTorch, which a worker has looked at.
+
+    A stored run is read without the file: what follows from it is here.
+    """
+
+    path: str
+    digest: str  # of the file: a row must not be computed by another version of it
+    class_name: str = ""  # "": the file is written over the vocabulary of rnnbench_cells
+    arguments: dict[str, Any] = {}  # of the class, beside its two sizes
+    weights: tuple[OwnWeight, ...] = ()
+    output_width: int = 0  # 0: as wide as the hidden state
+    products: tuple[int, int] = (0, 0)  # of a class: operations for one step of one sequence, forward and in training
+    told: str = ""  # what was found out about how a class is called
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """Data shape, recurrent stack, head and loss. `name` lists every override: `ce-short[batch=8]`."""
 
@@ -24,7 +49,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     hidden: int
     classes: int
-    cell: str = "lstm"  # of rnnbench_cells
+    cell: str = "lstm"  # of rnnbench_cells, or the name of a user's own
+    own: OwnCell | None = None
     layers: int = 1
     bidirectional: bool = False
     features: int = 0  # width of a real-valued input; 0 if the input is token ids
@@ -56,6 +82,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return self.shortest > 0
 
     @property
+    def own_class(self) -> OwnCell | None:
+        """A user's cell that only PyTorch can run."""
+        return self.own if self.own is not None and self.own.class_name else None
+
+    @property
     def one_step(self) -> bool:
         """The single tanh step of Lazarus (2019), with summed outputs: for showing graphs, too small to be timed."""
         return self.loss == "sum"
@@ -63,7 +94,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 def layer_input(workload: Workload, layer: int) -> int:
     """The width of what a layer reads: the data for the first, the outputs below for the others."""
-    return workload.input_width if layer == 0 else workload.hidden * len(workload.directions)
+    if layer == 0:
+        return workload.input_width
+    width = workload.own.output_width if workload.own else 0
+    return (width or workload.hidden) * len(workload.directions)
 
 
 def parameter_shapes(workload: Workload) -> dict[str, Shape]:
@@ -85,6 +119,8 @@ def parameter_shapes(workload: Workload) -> dict[str, Shape]:
 
 def cell_shapes(workload: Workload, layer: int) -> dict[str, Shape]:
     """The weights of a layer in one direction."""
+    if workload.own is not None:  # its sizes are fixed, and so is that it has one layer
+        return {weight.name: weight.shape for weight in workload.own.weights}
     found: dict[str, Shape] = rnnbench_cells.find(workload.cell).parameters(
         layer_input(workload, layer), workload.hidden
     )
@@ -94,7 +130,8 @@ def cell_shapes(workload: Workload, layer: int) -> dict[str, Shape]:
 def parameter_count(workload: Workload, biases: int = 1) -> int:
     """The number of trained values. `biases=2` also counts the second bias vector of systems that have one."""
     total = sum(math.prod(shape) for shape in parameter_shapes(workload).values())
-    per_unit = 0 if workload.one_step else rnnbench_cells.find(workload.cell).SECOND_BIAS
+    alone = workload.one_step or workload.own is not None
+    per_unit = 0 if alone else rnnbench_cells.find(workload.cell).SECOND_BIAS
     second = per_unit * workload.hidden * workload.layers * len(workload.directions)
     return total + (biases - 1) * second
 
@@ -123,6 +160,9 @@ def flops(workload: Workload, phase: Phase) -> int:
     cells = sum(lengths(workload))
     head_cells = cells if workload.head_on == "every-step" else workload.batch
     forward = 2 * layer_input(workload, workload.layers) * workload.classes * head_cells
+    if workload.own_class is not None:
+        once, trained = workload.own_class.products
+        return forward + cells * once if phase == "forward" else 3 * forward + cells * trained
     data_gradient = 0
     for layer in range(workload.layers):
         for direction in workload.directions:
@@ -134,6 +174,11 @@ def flops(workload: Workload, phase: Phase) -> int:
             if layer == 0 and not workload.vocabulary:
                 data_gradient += 2 * needed * sum(size for name, size in sizes.items() if name.startswith("w"))
     return forward if phase == "forward" else 3 * forward - data_gradient
+
+
+def work_is_known(workload: Workload) -> bool:
+    """Older versions of PyTorch do not count the products of a user's class."""
+    return workload.own_class is None or all(workload.own_class.products)
 
 
 def compulsory_bytes(workload: Workload, phase: Phase, precision: str = "fp32") -> int:

@@ -30,6 +30,13 @@ def external_interpreters() -> dict[str, Environment]:
 
 def use_interpreter(text: str, path: Path) -> Environment:
     """From now on, run a framework with this interpreter, or with the one in this environment's folder."""
+    environment = interpreter_of(text, path)
+    _write(external_interpreters() | {environment.framework: environment})
+    return environment
+
+
+def interpreter_of(text: str, path: Path) -> Environment:
+    """This interpreter, or the one in this environment's folder, as an environment of a framework."""
     manifest, version = split_spec(text)
     python = _interpreter_at(path)
     environment = describe_environment(manifest, python, inspect_python(python, external=True))
@@ -38,7 +45,6 @@ def use_interpreter(text: str, path: Path) -> Environment:
             f"{python} has {manifest.title} {environment.version}, not {version}",
             f"name that version, or none: rnnbench env use {manifest.framework} {path}",
         )
-    _write(external_interpreters() | {manifest.framework: environment})
     return environment
 
 

@@ -7,6 +7,7 @@ import msgspec
 from rnnbench.domain.bounds import Count, Seconds, TimedSeconds
 from rnnbench.domain.profile import Operator, Reshape
 from rnnbench.domain.result import GpuState, Sample, Timed
+from rnnbench.domain.workload import OwnWeight
 
 
 class Hello(msgspec.Struct, tag_field="event", tag="hello"):
@@ -82,6 +83,15 @@ class Arrays(msgspec.Struct, tag_field="event", tag="arrays"):
     path: str
 
 
+class Cell(msgspec.Struct, tag_field="event", tag="cell"):
+    """What follows from a user's class."""
+
+    weights: Annotated[tuple[OwnWeight, ...], msgspec.Meta(min_length=1)]
+    output_width: Annotated[int, msgspec.Meta(ge=1)]
+    products: tuple[Count, Count]
+    told: str
+
+
 class Delivered(msgspec.Struct, tag_field="event", tag="file"):
     path: str
 
@@ -117,7 +127,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 
 Event = (
-    Hello | Built | First | Warm | Sampling | Samples | Unseen | Memory | Rates | Arrays | Delivered | Reshaped
+    Hello | Built | First | Warm | Sampling | Samples | Unseen | Memory | Rates | Arrays | Cell | Delivered | Reshaped
     | Profiled | Unprofiled | Done | Failed
 )  # fmt: skip
 
@@ -135,6 +145,7 @@ STAGES: dict[type[Event] | None, str] = {
     Rates: "end",
     Arrays: "after checking",
     Reshaped: "another shape",
+    Cell: "end",
     Delivered: "end",
     Profiled: "end",
     Unprofiled: "end",

@@ -9,7 +9,7 @@ import msgspec
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import Manifest, System
-from rnnbench.domain.workload import Phase, Workload, cell_shapes
+from rnnbench.domain.workload import Phase, Workload, cell_shapes, layer_input
 from rnnbench.manifests import manifests
 from rnnbench.reference.inputs import Batch, few_sequences, make_batches, make_parameters, write_inputs
 
@@ -32,10 +32,11 @@ def resolve_case(
     environments: Mapping[str, Environment],
 ) -> ResolvedCase:
     """Look up everything the case names. The manifest is the one installed now, not the one of a stored run."""
+    workload = workloads[case.workload]
     return ResolvedCase(
         case=case,
-        workload=workloads[case.workload],
-        system=systems[case.system],
+        workload=workload,
+        system=systems[case.system].for_cell(workload.cell),
         manifest=manifests()[case.framework],
         environment=environments[case.environment],
     )
@@ -109,9 +110,11 @@ def workload_fields(workload: Workload) -> dict[str, object]:
     """The workload's fields and the few that follow from them, so that no system derives them again."""
     return {
         **msgspec.structs.asdict(workload),
+        "cell": workload.own.path if workload.own and not workload.own.class_name else workload.cell,
         "directions": workload.directions,
         "weights": tuple(cell_shapes(workload, 0)),
         "input_width": workload.input_width,
+        "output_width": layer_input(workload, workload.layers),
         "variable_length": workload.variable_length,
     }
 

@@ -7,6 +7,7 @@ for, must not become a row.
 from rnnbench.launch.events import (
     Arrays,
     Built,
+    Cell,
     Delivered,
     Done,
     Event,
@@ -29,6 +30,7 @@ Kind = type[Event] | None  # None: nothing has been sent yet
 #: What may follow each event. `error` may come at any time, also before `hello`.
 ORDERS: dict[str, dict[Kind, tuple[type[Event], ...]]] = {
     "start": {None: (Hello,), Hello: (Done,)},
+    "cell": {None: (Hello,), Hello: (Cell,), Cell: (Done,)},
     "measure": {
         None: (Hello,),
         Hello: (Built,),

@@ -23,13 +23,14 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 def prepare(plan: Plan, listener: Listener) -> Prepared:
     """Raises a UserError only when no case can be run."""
     needed = {case.environment for case in plan.cases}
-    specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed}
+    specs = {identifier: spec for identifier, spec in plan.specs.items() if identifier in needed - set(plan.given)}
 
     def report(line: str) -> None:
         (listener.preparing if isinstance(line, Passing) else listener.note)(line)
 
     made = dict(zip(specs, make_all(list(specs.values()), _find_or_create, report), strict=True))
     environments = {identifier: one for identifier, one in made.items() if isinstance(one, Environment)}
+    environments |= {identifier: one for identifier, one in plan.given.items() if identifier in needed}
     failures = {identifier: one for identifier, one in made.items() if isinstance(one, UserError)}
     cases = tuple(case for case in plan.cases if case.environment in environments)
     if not cases and failures:

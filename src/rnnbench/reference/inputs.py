@@ -4,13 +4,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import rnnbench_cells
-from rnnbench.domain.workload import Workload, lengths, parameter_shapes, target_shape
+from rnnbench.domain.workload import OwnCell, Workload, lengths, parameter_shapes, target_shape
 from rnnbench.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,8 @@ UNKNOWN = "<unk>"
 def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.float32]]:
     """Every parameter in the canonical layout. Biases are not zero, so that verification notices a wrong one."""
     bound = 1 / np.sqrt(workload.hidden)
+    if workload.own_class is not None:
+        return _as_the_class_begins(workload.own_class, workload, seed)
     parameters = {
         name: _uniform(_random_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
         for name, shape in parameter_shapes(workload).items()
@@ -43,6 +46,19 @@ def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.f
     if not workload.one_step:
         _let_some_units_remember(parameters, workload)
     return parameters
+
+
+def _as_the_class_begins(own: OwnCell, workload: Workload, seed: int) -> dict[str, NDArray[np.float32]]:
+    """Drawn from where the class itself puts its weights. One that is constant is moved a little, so that it counts."""
+    bound = 1 / np.sqrt(workload.hidden)
+    parameters = {}
+    for weight in own.weights:
+        name = f"layer0.fwd.{weight.name}"
+        middle, reach = (weight.high + weight.low) / 2, (weight.high - weight.low) / 2
+        reach = reach or 0.05 * abs(middle) or bound
+        parameters[name] = _uniform(_random_generator(seed, name), weight.shape, reach) + np.float32(middle)
+    head = {name: shape for name, shape in parameter_shapes(workload).items() if name.startswith("head.")}
+    return parameters | {name: _uniform(_random_generator(seed, name), shape, bound) for name, shape in head.items()}
 
 
 #: One unit in so many remembers the whole sequence. All others have forgotten a step after thirty more: a system that
@@ -58,7 +74,7 @@ def _let_some_units_remember(parameters: dict[str, NDArray[np.float32]], workloa
     """
     hidden, steps = workload.hidden, max(2, workload.steps)
     units = np.arange(0, hidden, REMEMBERING)
-    gates = rnnbench_cells.find(workload.cell).REMEMBER
+    gates = cell_of(workload).REMEMBER
     for name, array in parameters.items():
         if not name.startswith("layer"):
             continue
@@ -67,6 +83,11 @@ def _let_some_units_remember(parameters: dict[str, NDArray[np.float32]], workloa
                 array[gate * hidden + units] += np.float32(share * np.log(steps - 1 if share > 0 else steps))
         elif gates and name.endswith((".u", ".v")):
             array[units] *= np.float32(0.01)
+
+
+def cell_of(workload: Workload) -> ModuleType:
+    """The module of the workload's cell: of a user's own, the file is imported, which only a run does."""
+    return rnnbench_cells.find(workload.own.path if workload.own is not None else workload.cell)
 
 
 def make_batches(workload: Workload, count: int, seed: int = 0, data: Path | None = None) -> list[Batch]:

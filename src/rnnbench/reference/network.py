@@ -2,10 +2,9 @@
 
 import numpy as np
 
-import rnnbench_cells
 from rnnbench.domain.workload import Workload, cell_shapes
 from rnnbench.reference import lstm, recurrent
-from rnnbench.reference.inputs import Batch, Booleans, Floats, Parameters
+from rnnbench.reference.inputs import Batch, Booleans, Floats, Parameters, cell_of
 from rnnbench.reference.losses import equal_shares, evaluate_loss
 
 Tape = dict[str, lstm.Trace | recurrent.Trace]
@@ -144,7 +143,7 @@ def _layer(
     reverse = prefix.endswith("bwd")
     if workload.cell == "lstm":
         return lstm.forward(x, weights["w"], weights["u"], weights["b"], mask, reverse)
-    return recurrent.forward(rnnbench_cells.find(workload.cell), weights, x, mask, reverse)
+    return recurrent.forward(cell_of(workload), weights, x, mask, reverse, hidden=workload.hidden)
 
 
 def _first_inputs(workload: Workload, parameters: dict[str, Floats], batch: Batch) -> Floats:

@@ -33,11 +33,16 @@ class Trace(NamedTuple):
 
 
 def forward(
-    cell: ModuleType, weights: Mapping[str, Floats], x: Floats, mask: Booleans | None = None, reverse: bool = False
+    cell: ModuleType,
+    weights: Mapping[str, Floats],
+    x: Floats,
+    mask: Booleans | None = None,
+    reverse: bool = False,
+    *,
+    hidden: int,
 ) -> tuple[Floats, Trace]:
     """The outputs `[steps, batch, hidden]`, and the trace for `backward`. `mask`: see `lstm.forward`."""
     steps, batch, _ = x.shape
-    hidden = len(weights["u"])
     valid = np.ones((steps, batch, 1)) if mask is None else mask[..., None].astype(np.float64)
     known = {name: Value(array) for name, array in weights.items()}
     state = {name: np.zeros((batch, hidden)) for name in cell.STATES}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rnnbench import units
 from rnnbench.analysis.row import Group, Row, RowId, is_verified, row_id, short_names
+from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import Interval
 from rnnbench.stats.intervals import difference_verdict
 from rnnbench.text import wrapped
@@ -36,7 +37,8 @@ def next_commands(rows: Sequence[Row], run: str) -> str:
         ("what to do, in ten lines", f"rnnbench explain {shlex.quote(run)}"),
         ("a page with charts", f"rnnbench report {shlex.quote(run)} --out report"),
     ]
-    if row := _worth_profiling(rows):
+    # A user's own cell has no name that a command could take: its command takes --profile.
+    if row := _worth_profiling([row for row in rows if row.workload.partition("[")[0] in CATALOG]):
         words = [row.system, "-w", row.workload, "--phase", row.phase, "--device", row.device]
         commands.append(("why it is slow", f"rnnbench profile {shlex.join(words)}"))
     longest = max(len(what) for what, _ in commands)
@@ -99,6 +101,7 @@ def _cost(row: Row) -> str:
 def _known_as(row: Row, name: str) -> str:
     """`torch.nn.LSTM` where the system's description begins with such a name and a colon."""
     known, colon, _ = row.description.partition(":")
+    colon = colon if "cell=" not in row.workload else ""  # then it is another layer than the one described
     return known if colon and "." in known and " " not in known and "@" not in name else name
 
 

@@ -15,6 +15,7 @@ from rnnbench.analysis.rows import measure_rows
 from rnnbench.analysis.summary import Statement, summarise
 from rnnbench.domain.result import Launch
 from rnnbench.domain.run import Run
+from rnnbench.domain.workload import work_is_known
 from rnnbench.published.claims import Claim, judge_claims
 from rnnbench.store import Contents, read_folder
 
@@ -74,7 +75,7 @@ def _analyse_group(contents: Contents, group: Group, rows: Sequence[MeasuredRow]
         best=best,
         gaps=gaps,
         break_evens=break_evens,
-        least=least_time(workload, group.phase, group.precision, peak) if peak else None,
+        least=least_time(workload, group.phase, group.precision, peak) if peak and work_is_known(workload) else None,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.system import Device, Manifest, Precision, System, Unsupported
+from rnnbench.domain.system import MODULE, Device, Manifest, Precision, System, Unsupported
 from rnnbench.domain.workload import Phase
 
 _HEAD = """\
@@ -99,8 +99,9 @@ def _supports(manifest: Manifest, system: System) -> str:
         phases.setdefault(" · ".join(places), []).append(phase)
     parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
     tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
-    more = [] if system.cells == ("lstm",) else [f"cells: {', '.join(system.cells)}"]
-    more = ["every cell"] if "*" in system.cells else more
+    known = [cell for cell in system.cells if cell != MODULE]
+    more = [] if known == ["lstm"] else ["every cell"] if "*" in known else [f"cells: {', '.join(known)}"]
+    more += ["classes of users"] if MODULE in system.cells else []
     return "; ".join(parts + more + tools + (["also `elman-step`"] if system.one_step else []))
 
 
@@ -139,6 +140,7 @@ def _conditions(gap: Unsupported) -> str:
     words += [f"on {gap.device}"] if gap.device else []
     words += [f"in {gap.precision}"] if gap.precision else []
     words += [f"with the loss {gap.loss}"] if gap.loss else []
+    words += [f"with the cell {gap.cell}"] if gap.cell else []
     if gap.bidirectional is not None:
         words.append("in two directions" if gap.bidirectional else "in one direction")
     if gap.variable_length is not None:

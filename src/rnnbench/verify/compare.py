@@ -10,8 +10,7 @@ from rnnbench.domain.result import Figure
 from rnnbench.domain.system import Precision, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.reference.inputs import Batch
-from rnnbench.reference.network import logits
-from rnnbench.reference.training import train
+from rnnbench.verify.reference import NUMPY, Reference
 
 Arrays = Mapping[str, NDArray[np.floating]]
 
@@ -34,19 +33,25 @@ def compare(
     parameters: Arrays,
     batches: list[Batch],
     computed: Arrays,
+    reference: Reference = NUMPY,
 ) -> list[Figure]:
     """One figure per quantity of a phase. A quantity that the worker did not deliver has no error, and fails."""
     if phase == "forward":
-        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches, computed))
-    return list(_train_figures(workload, precision, system, parameters, batches, computed))
+        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches[:2], computed, reference))
+    return list(_train_figures(workload, precision, system, parameters, batches, computed, reference))
 
 
 def _forward_figures(
-    workload: Workload, tolerance: float, parameters: Arrays, batches: list[Batch], computed: Arrays
+    workload: Workload,
+    tolerance: float,
+    parameters: Arrays,
+    batches: list[Batch],
+    computed: Arrays,
+    reference: Reference,
 ) -> Iterator[Figure]:
-    for index in (0, 1):
+    for index, exact in enumerate(reference.logits(workload, parameters, batches)):
         batch = batches[index]
-        expected = within_lengths(workload, batch, logits(workload, parameters, batch))
+        expected = within_lengths(workload, batch, exact)
         found = computed.get(f"logits/{index}")
         if found is not None:
             found = within_lengths(workload, batch, found)
@@ -54,20 +59,26 @@ def _forward_figures(
 
 
 def _train_figures(
-    workload: Workload, precision: Precision, system: System, parameters: Arrays, batches: list[Batch], computed: Arrays
+    workload: Workload,
+    precision: Precision,
+    system: System,
+    parameters: Arrays,
+    batches: list[Batch],
+    computed: Arrays,
+    reference: Reference,
 ) -> Iterator[Figure]:
     tolerance = TOLERANCES[precision]
-    reference = train(workload, parameters, batches, system.biases, system.uncorrected_epsilon)
-    for index, loss in enumerate(reference.losses):
+    exact = reference.train(workload, parameters, batches, system.biases, system.uncorrected_epsilon)
+    for index, loss in enumerate(exact.losses):
         error = relative_error(computed.get(f"loss/{index}"), np.asarray(loss))
         yield Figure(f"loss of batch {index}", error, tolerance)
     # Some gradients are exactly zero (recurrent weights of a backward direction whose head reads the last step only).
     # Their errors are divided by 1e-6 of the largest gradient's norm instead.
-    least_size = 1e-6 * max(float(np.linalg.norm(value)) for value in reference.gradients.values())
-    for name, expected in reference.gradients.items():
+    least_size = 1e-6 * max(float(np.linalg.norm(value)) for value in exact.gradients.values())
+    for name, expected in exact.gradients.items():
         error = relative_error(computed.get(f"gradient/{name}"), expected, least_size)
         yield Figure(f"gradient of {name}", error, tolerance)
-    for name, expected in reference.parameters.items():
+    for name, expected in exact.parameters.items():
         found = computed.get(f"parameter/{name}")
         error = relative_error(found, expected)
         yield Figure(f"{name} after {len(batches)} updates", error, PARAMETER_TOLERANCES[precision])

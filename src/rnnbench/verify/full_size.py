@@ -18,11 +18,12 @@ from rnnbench.domain.run import Run
 from rnnbench.domain.system import Precision
 from rnnbench.domain.workload import parameter_shapes
 from rnnbench.launch.arrays import read_arrays
+from rnnbench.launch.job import resolve_case
 from rnnbench.reference.inputs import Batch, Floats, few_sequences, make_parameters
-from rnnbench.reference.network import loss_and_gradients
 from rnnbench.reference.training import BETA1, BETA2, EPSILON, LEARNING_RATE, is_recurrent_bias
 from rnnbench.verify.compare import TOLERANCES, UPDATE_TOLERANCES, Arrays, move_error, relative_error, within_lengths
 from rnnbench.verify.expected import Expected, chosen_sequences, expect, variant
+from rnnbench.verify.reference import NUMPY, Reference, reference_for
 
 #: How much of an unseen batch's effect on an update may point elsewhere than its gradient: 0 nowhere, 1 at random,
 #: 2 the opposite way.
@@ -41,8 +42,9 @@ class Checked(NamedTuple):
 class FullSizeCheck:
     """What a launch is asked to deliver, and the judgement on it."""
 
-    def __init__(self, expected: Expected, precision: Precision, start: Arrays) -> None:
+    def __init__(self, expected: Expected, precision: Precision, start: Arrays, reference: Reference = NUMPY) -> None:
         """`start`: the parameters that every system begins with."""
+        self._reference = reference
         self._expected = expected
         self._start = start
         self._precision: Precision = precision
@@ -124,7 +126,7 @@ class FullSizeCheck:
             yield Figure("parameters around an unseen batch", None, tolerance)
             return
         few = few_sequences(self._expected.unseen[1])
-        loss, gradients = loss_and_gradients(self._workload, between, few.distinct, few.shares)
+        loss, gradients = self._reference.loss_and_gradients(self._workload, between, few)
         yield Figure("loss of an unseen batch", relative_error(found.get("loss/1"), np.asarray(loss)), tolerance)
         directions: dict[str, float | None] = {}
         lengths: dict[str, float | None] = {}
@@ -216,11 +218,12 @@ def full_size_checks(run: Run, cases: Iterable[Case], note: Callable[[str], None
     starts: dict[str, Arrays] = {}  # millions of numbers, the same for all systems
     checks: dict[str, FullSizeCheck] = {}
     for case in cases:
-        workload, system = run.workloads[case.workload], run.systems[case.system]
+        resolved = resolve_case(case, run.workloads, run.systems, run.environments)
+        workload, system, reference = resolved.workload, resolved.system, reference_for(resolved, run.method)
         key = (case.workload, case.phase, *variant(system, case.phase).values())
         if key not in expected:
-            expected[key] = expect(workload, case.phase, system, run.method.seed, data, note)
+            expected[key] = expect(workload, case.phase, system, run.method.seed, data, note, reference)
         if case.workload not in starts:
             starts[case.workload] = make_parameters(workload, run.method.seed)
-        checks[case.key] = FullSizeCheck(expected[key], case.precision, starts[case.workload])
+        checks[case.key] = FullSizeCheck(expected[key], case.precision, starts[case.workload], reference)
     return checks

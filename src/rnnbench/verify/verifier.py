@@ -31,6 +31,7 @@ from rnnbench.reference.inputs import make_batches, make_parameters, write_input
 from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import compare
 from rnnbench.verify.proofs import Proof, proofs_for, verification_jobs
+from rnnbench.verify.reference import UnknownReference, reference_for
 
 UPDATES = 3
 MOST_BYTES = 256 << 20  # of one phase on a small version: far more than any needs
@@ -73,7 +74,9 @@ def run_proofs(
 
     def run_or_load(proof: Proof) -> list[Verification]:
         paths = {resolved.case.phase: cache_path(resolved, method) for resolved in proof.resolved_cases}
-        cached = [load_cached(path) for path in paths.values()] if use_cache else [None]
+        # A user's class may import what no hash here covers.
+        known = use_cache and proof.resolved_cases[0].workload.own_class is None
+        cached = [load_cached(path) for path in paths.values()] if known else [None]
         if None not in cached:
             return [verification for verification in cached if verification is not None]
         try:
@@ -81,6 +84,8 @@ def run_proofs(
         except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
             reason = f"it cannot be started: {describe_os_error(error)}"
             return [Verification(case=case, verdict="failed", reason=reason, stage="start") for case in proof.cases]
+        except UnknownReference as error:
+            return [Verification(case=case, verdict="failed", reason=error.what) for case in proof.cases]
         for verification in verifications:
             store_cached(paths[verification.case.phase], verification)
         return verifications
@@ -103,6 +108,7 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
     workload = resolved.workload
     parameters = make_parameters(workload, method.seed)
     batches = make_batches(workload, UPDATES, method.seed)
+    reference = reference_for(resolved, method)
     phases = tuple(case.phase for case in proof.cases)
     results: list[Verification] = []
     with scratch_folder("verify") as folder:
@@ -127,7 +133,9 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
                 except DamagedArrays as error:
                     outcome, reason = "failed", f"its arrays cannot be read: {error}"
             if computed is not None:
-                figures = compare(workload, case.phase, case.precision, resolved.system, parameters, batches, computed)
+                figures = compare(
+                    workload, case.phase, case.precision, resolved.system, parameters, batches, computed, reference
+                )
                 results.append(_with_verdict(msgspec.structs.replace(verification, figures=tuple(figures))))
             else:
                 verdict = "timeout" if outcome == "timeout" else "failed"

@@ -10,7 +10,15 @@ import numpy as np
 from keras import layers, ops
 
 import rnnbench_cells
-from rnnbench_worker.canonical import as_int32, layer_directions, step_mask, weight_names, with_lengths
+from rnnbench_worker.canonical import (
+    as_int32,
+    join_bias_gradients,
+    join_bias_values,
+    layer_directions,
+    step_mask,
+    weight_names,
+    with_lengths,
+)
 from rnnbench_worker.program import BETA_1, BETA_2, EPSILON, LEARNING_RATE, Program
 
 #: The precision of the layers' computation, as Keras names it; variables are fp32 in all cases.
@@ -90,6 +98,10 @@ def make_model(workload, granularity, unroll, use_cudnn):
         }
         if granularity == "packed":
             recurrent = layers.RNN(AnyCell(workload["cell"], workload["hidden"]), **options)
+        elif workload["cell"] == "gru":
+            recurrent = layers.GRU(workload["hidden"], reset_after=True, use_cudnn=use_cudnn, **options)
+        elif workload["cell"] == "elman":
+            recurrent = layers.SimpleRNN(workload["hidden"], **options)
         else:
             recurrent = layers.LSTM(workload["hidden"], unit_forget_bias=False, use_cudnn=use_cudnn, **options)
         if bidirectional:
@@ -161,19 +173,63 @@ def cell_of(model, layer, direction):
     return found.cell
 
 
-def variables_of(model, workload):
-    """Every variable by its canonical name; Keras's own layout is the canonical one."""
-    found = {}
+class Part(object):
+    """Variables that belong together, and the canonical names of what they hold. Mostly the layouts are the same."""
+
+    def __init__(self, names, variables):
+        self.names = names
+        self.variables = variables
+
+    def assign(self, arrays):
+        for variable, array in zip(self.variables, self.to_own([arrays[name] for name in self.names])):
+            variable.assign(array)
+
+    def read(self, read_one, join):
+        """Canonical arrays of what `read_one` reads of a variable; `join` makes one bias of two."""
+        own = [read_one(variable) for variable in self.variables]
+        return dict(zip(self.names, self.to_canonical(own, join)))
+
+    def to_own(self, arrays):
+        return arrays
+
+    def to_canonical(self, arrays, join):
+        return arrays
+
+
+class GruPart(Part):
+    """Keras's GRU has its gates in the order z, r, n, and its biases in two rows: of the input and of the state."""
+
+    def to_own(self, arrays):
+        w, u, b, bx, bh = arrays
+        rows = [np.concatenate([b, bx]), np.concatenate([np.zeros_like(b), bh])]  # the second bias starts at zero
+        return [exchange_gates(one) for one in (w, u, np.stack(rows))]
+
+    def to_canonical(self, arrays, join):
+        w, u, (first, second) = [exchange_gates(one) for one in arrays]
+        gates = len(first) // 3 * 2
+        return [w, u, join(first[:gates], second[:gates]), first[gates:], second[gates:]]
+
+
+def exchange_gates(array):
+    """The first two of three gates, exchanged."""
+    one, other, new = np.split(array, 3, axis=-1)
+    return np.concatenate([other, one, new], axis=-1)
+
+
+def parts_of(model, workload):
+    """All variables of the model."""
+    found = []
     if workload["vocabulary"]:
-        found["embedding"] = model.get_layer("embedding").embeddings
+        found.append(Part(["embedding"], [model.get_layer("embedding").embeddings]))
     for layer, direction in layer_directions(workload):
         cell = cell_of(model, layer, direction)
-        own = cell.own if isinstance(cell, AnyCell) else (cell.kernel, cell.recurrent_kernel, cell.bias)
-        found.update(zip(weight_names(layer, direction, workload["weights"]), own))
+        own = cell.own if isinstance(cell, AnyCell) else [cell.kernel, cell.recurrent_kernel, cell.bias]
+        kind = GruPart if isinstance(cell, layers.GRUCell) else Part
+        found.append(kind(weight_names(layer, direction, workload["weights"]), own))
     head = model.get_layer("head")
-    found["head.w"] = head.kernel
+    found.append(Part(["head.w"], [head.kernel]))
     if workload["head_bias"]:
-        found["head.b"] = head.bias
+        found.append(Part(["head.b"], [head.bias]))
     return found
 
 
@@ -193,9 +249,9 @@ class KerasProgram(Program):
         execution = parse_execution(job["execution"])
         keras.config.set_dtype_policy(POLICIES[job["precision"]])
         self._model = make_model(self._workload, job["granularity"], execution.unroll, execution.use_cudnn)
-        self._variables = variables_of(self._model, self._workload)
-        for name, variable in self._variables.items():
-            variable.assign(parameters[name])
+        self._parts = parts_of(self._model, self._workload)
+        for part in self._parts:
+            part.assign(parameters)
         self._optimiser = self.adam_of(job["execution"])(
             LEARNING_RATE,
             beta_1=BETA_1,
@@ -282,16 +338,19 @@ class KerasProgram(Program):
         self.sync(self.train(fed))
         self.update_variables()
         moment_of = {id(variable): moment for variable, moment in zip(self._model.trainable_variables, moments)}
-        gradients = {
-            name: host_copy(moment_of[id(variable)]) / (1 - BETA_1) for name, variable in self._variables.items()
-        }
+        gradients = {}
+        for part in self._parts:
+            gradients.update(part.read(lambda one: host_copy(moment_of[id(one)]) / (1 - BETA_1), join_bias_gradients))
         for variable, value in zip(everything, before):
             variable.assign(value)
         return gradients
 
     def parameters(self):
         self.update_variables()
-        return {name: host_copy(variable) for name, variable in self._variables.items()}
+        values = {}
+        for part in self._parts:
+            values.update(part.read(host_copy, join_bias_values))
+        return values
 
     def parameter_count(self):
         return self._model.count_params()

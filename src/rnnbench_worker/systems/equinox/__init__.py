@@ -1,4 +1,4 @@
-"""Equinox: its LSTM cell in JAX's loop, network and program. The module itself is what the loop calls weights.
+"""Equinox: its cells in JAX's loop, network and program. The module itself is what the loop calls weights.
 
 A module is a tree, here of arrays only, so that `jax.jit`, `jax.grad` and Optax can be used instead of Equinox's
 filtered versions of them.
@@ -7,6 +7,7 @@ filtered versions of them.
 import equinox
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rnnbench_worker.systems import jax as base
 from rnnbench_worker.systems.jax import graphs
@@ -24,7 +25,8 @@ def describe(job):
 
 
 def build(job, parameters):
-    stack = LoopStack(job["workload"], EquinoxCell(job["precision"]), EXECUTIONS[job["execution"]].loop)
+    cell = CELLS[job["workload"]["cell"]](job["precision"])
+    stack = LoopStack(job["workload"], cell, EXECUTIONS[job["execution"]].loop)
     return base.build_with(job, stack, parameters)
 
 
@@ -55,3 +57,34 @@ class EquinoxCell(object):
 
 def weights_of(cell):
     return cell.weight_ih, cell.weight_hh, cell.bias
+
+
+class EquinoxGru(object):
+    """equinox.nn.GRUCell: gates r, z, n, one bias of all of them and one more of n within the reset gate."""
+
+    states = 1
+
+    def __init__(self, precision):
+        self._bf16 = precision == "bf16"
+
+    def __call__(self, weights, x, state):
+        (h,) = state
+        if self._bf16:
+            weights, x, h = jax.tree.map(lambda array: array.astype(jnp.bfloat16), (weights, x, h))
+        return (jax.vmap(weights)(x, h).astype(jnp.float32),)
+
+    def from_canonical(self, w, u, b, bx, bh):
+        cell = equinox.nn.GRUCell(w.shape[0], u.shape[0], key=jax.random.key(0))
+        return equinox.tree_at(gru_weights_of, cell, (w.T, u.T, np.concatenate([b, bx]), bh))
+
+    def to_canonical(self, weights):
+        w, u, b, bh = gru_weights_of(weights)
+        gates = len(bh) * 2
+        return [w.T, u.T, b[:gates], b[gates:], bh]
+
+
+def gru_weights_of(cell):
+    return cell.weight_ih, cell.weight_hh, cell.bias, cell.bias_n
+
+
+CELLS = {"lstm": EquinoxCell, "gru": EquinoxGru}

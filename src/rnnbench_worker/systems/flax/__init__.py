@@ -28,6 +28,9 @@ def build(job, parameters):
     return base.build_with(job, FlaxStack(job["workload"], job["precision"]), parameters)
 
 
+CELLS = {"lstm": nnx.OptimizedLSTMCell, "elman": nnx.SimpleCell}
+
+
 class FlaxStack(object):
     """A stack as `jax/network.py` describes it; RNN itself reverses sequences by their lengths."""
 
@@ -58,12 +61,12 @@ class Layers(nnx.Module):
 
     def __init__(self, workload, dtype):
         hidden, width = workload["hidden"], workload["input_width"]
+        kind = CELLS[workload["cell"]]
         self.layers = nnx.List()
         for _ in range(workload["layers"]):
             # The initial weights do not matter: they are replaced.
             directions = [
-                nnx.RNN(nnx.OptimizedLSTMCell(width, hidden, dtype=dtype, rngs=nnx.Rngs(0)), rngs=False)
-                for _ in workload["directions"]
+                nnx.RNN(kind(width, hidden, dtype=dtype, rngs=nnx.Rngs(0)), rngs=False) for _ in workload["directions"]
             ]
             self.layers.append(directions[0] if len(directions) == 1 else nnx.Bidirectional(*directions, rngs=False))
             width = hidden * len(directions)
@@ -86,5 +89,6 @@ class Layers(nnx.Module):
 
 
 def weights_of(cell):
-    """w, u and b, which are in the canonical layout; the bias belongs to the layer that multiplies h."""
-    return cell.dense_i.kernel, cell.dense_h.kernel, cell.dense_h.bias
+    """w, u and b, which are in the canonical layout; the LSTM's bias belongs to the layer that multiplies h."""
+    biased = cell.dense_i if isinstance(cell, nnx.SimpleCell) else cell.dense_h
+    return cell.dense_i.kernel, cell.dense_h.kernel, biased.bias

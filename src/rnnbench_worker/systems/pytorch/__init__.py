@@ -3,12 +3,14 @@
 from .executions import EXECUTIONS, CudaGraphProgram, builds, stack_for
 from .inspection import graphs, profiler
 from .network import Network, assign
+from .own_cell import inspect_cell
+from .own_loop import FusedOwnStack, OwnStack
 from .program import TorchProgram
 from .settings import apply_settings, describe_device, rates
 from .stacks import VendorStack
 from .story import build_step, story
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler", "rates", "story"]
+__all__ = ["build", "builds", "describe", "graphs", "inspect_cell", "profiler", "rates", "story"]
 
 
 def describe(job):
@@ -22,6 +24,8 @@ def build(job, parameters):
         return build_step(job, parameters, EXECUTIONS[execution])
     if job["granularity"] == "stack":
         stack = VendorStack(workload)
+    elif workload["own"] and workload["own"]["class_name"]:
+        stack = (FusedOwnStack if execution == "rnnfuse" else OwnStack)(workload, job["precision"] == "fp64")
     else:
         stack = stack_for(workload, job["granularity"], execution)
     network = Network(workload, stack)

@@ -65,7 +65,7 @@ def stack_for(workload, granularity, execution):
         return FusedStack(workload, granularity)
     if execution == "compile-scan":
         return LoopStack(workload, granularity, ScanDirection)
-    return LoopStack(workload, granularity)
+    return LoopStack(workload, granularity, printed=execution == "script")
 
 
 # --- CUDA graphs --------------------------------------------------------------------------------------

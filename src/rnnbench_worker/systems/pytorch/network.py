@@ -19,8 +19,7 @@ class Network(nn.Module):
         embeds = bool(workload["vocabulary"])
         self.embedding = nn.Embedding(workload["vocabulary"], workload["embedding"]) if embeds else Identity()
         self.stack = stack
-        width = workload["hidden"] * len(workload["directions"])
-        self.head = nn.Linear(width, workload["classes"], bias=workload["head_bias"])
+        self.head = nn.Linear(workload["output_width"], workload["classes"], bias=workload["head_bias"])
         self.last_step = workload["head_on"] == "last-step"
 
     def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
@@ -31,9 +30,13 @@ class Network(nn.Module):
         return self.head(hs)
 
 
+def at_least_fp32(tensor):
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
 def loss_of(workload, logits, batch):
-    """The workload's loss in fp32: mean cross-entropy, or CTC as a mean over sequences."""
-    logits = logits.float()
+    """The workload's loss in fp32 or better: mean cross-entropy, or CTC as a mean over sequences."""
+    logits = at_least_fp32(logits)
     if workload["loss"] == "ctc":
         total = F.ctc_loss(
             F.log_softmax(logits, dim=2),
@@ -84,7 +87,7 @@ class ReadValue(object):
     """Reads the value of a parameter; two added biases count as their sum."""
 
     def __call__(self, parameter):
-        return parameter.detach().float().cpu().clone()
+        return at_least_fp32(parameter.detach()).cpu().clone()
 
     join = staticmethod(join_bias_values)
 
@@ -95,6 +98,6 @@ class ReadGradient(object):
     def __call__(self, parameter):
         if parameter.grad is None:
             return torch.full(parameter.shape, float("nan"))
-        return parameter.grad.detach().float().cpu().clone()
+        return at_least_fp32(parameter.grad.detach()).cpu().clone()
 
     join = staticmethod(join_bias_gradients)

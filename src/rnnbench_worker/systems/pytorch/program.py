@@ -6,7 +6,7 @@ from rnnbench_worker.canonical import batch_first, with_lengths
 from rnnbench_worker.program import BETA_1, BETA_2, EPSILON, LEARNING_RATE, Program
 
 from .compat import Adam
-from .network import ReadGradient, ReadValue, canonical, loss_of
+from .network import ReadGradient, ReadValue, at_least_fp32, canonical, loss_of
 
 #: Read by the host even on CUDA: packing sequences and the CTC loss need them there.
 HOST_ONLY = ("lengths", "target_lengths")
@@ -17,7 +17,8 @@ class TorchProgram(Program):
 
     def __init__(self, job, network, wrap):
         self._workload = job["workload"]
-        self._network = network.to(job["device"])
+        self._exact = job["precision"] == "fp64"  # only where a user's own cell says what is right
+        self._network = network.double() if self._exact else network.to(job["device"])
         self._wrap = wrap
         self._wrapped = None
         self._bf16 = job["precision"] == "bf16"
@@ -45,6 +46,8 @@ class TorchProgram(Program):
         """As tensors; pinned, so that the host does not wait for the copy to the device."""
         completed = with_lengths(batch, self._workload)
         tensors = {name: torch.from_numpy(value) for name, value in completed.items()}
+        if self._exact:
+            tensors = {name: one.double() if one.is_floating_point() else one for name, one in tensors.items()}
         if self._workload["variable_length"]:
             tensors["step_lengths"] = tensors["lengths"]
         return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._cuda else tensors
@@ -104,7 +107,7 @@ class TorchProgram(Program):
         return float(handle)
 
     def logits(self, handle):
-        return batch_first(handle.detach().float().cpu().numpy())
+        return batch_first(at_least_fp32(handle.detach()).cpu().numpy())
 
     def gradients(self, fed):
         self._optimiser.zero_grad()
@@ -115,7 +118,7 @@ class TorchProgram(Program):
         return canonical(self._network, self._workload, ReadValue())
 
     def parameter_count(self):
-        return sum(parameter.numel() for parameter in self._network.parameters())
+        return sum(parameter.numel() for parameter in self._network.parameters() if parameter.requires_grad)
 
     def peak_device_bytes(self):
         return torch.cuda.max_memory_reserved() if self._cuda else None

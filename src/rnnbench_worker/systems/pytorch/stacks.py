@@ -18,6 +18,7 @@ from rnnbench_worker.canonical import step_mask
 
 from .any_cell import AnyCell, AnyDirection
 from .compat import run_packed
+from .printed import direction_class, make_printed_cell
 
 # --- stacks -------------------------------------------------------------------------------------------
 
@@ -57,17 +58,20 @@ class Direction(nn.Module):
 class LoopStack(nn.Module):
     """Layers of any cell. The outer loop runs over depth, the inner one over time."""
 
-    def __init__(self, workload, granularity, direction=Direction):
+    def __init__(self, workload, granularity, direction=Direction, printed=False):
+        """`printed`: other cells than the LSTM, and their loop, as source text for TorchScript."""
         super(LoopStack, self).__init__()
         hidden = workload["hidden"]
         layers = []
         width = workload["input_width"]
-        direction = direction if workload["cell"] == "lstm" else AnyDirection
+        if workload["cell"] != "lstm":
+            states = len(rnnbench_cells.find(workload["cell"]).STATES)
+            direction = direction_class(states) if printed else AnyDirection
         for _ in range(workload["layers"]):
             layers.append(
                 nn.ModuleList(
                     [
-                        direction(make_cell(workload, granularity, width), hidden, name == "bwd")
+                        direction(make_cell(workload, granularity, width, printed), hidden, name == "bwd")
                         for name in workload["directions"]
                     ]
                 )
@@ -291,7 +295,7 @@ class VendorCell(nn.Module):
         self.kind = kind
         self.inner = self.KINDS[kind](width, hidden)
 
-    def forward(self, x, state):
+    def forward(self, x: Tensor, state: Tuple[Tensor]) -> Tuple[Tensor]:
         return (self.inner(x, state[0]),)
 
     def _own(self):
@@ -304,9 +308,9 @@ class VendorCell(nn.Module):
         return read_transposed(self.kind, self._own(), read)
 
 
-def make_cell(workload, granularity, width):
+def make_cell(workload, granularity, width, printed=False):
     """The LSTM is written out in three granularities; every other cell is as its file says."""
     if workload["cell"] == "lstm":
         return CELLS[granularity](width, workload["hidden"])
-    kind = VendorCell if granularity == "cell" else AnyCell
+    kind = VendorCell if granularity == "cell" else make_printed_cell if printed else AnyCell
     return kind(workload["cell"], width, workload["hidden"])
