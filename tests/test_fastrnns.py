@@ -36,7 +36,7 @@ OURS = {
     "cudnn_dropout": (
         "pytorch/stack/eager",
         "recurrent-dropout",
-        "it has dropout between layers only: here it is a no",
+        "it drops between layers only: here it is a no",
     ),
     "vl_cudnn": ("pytorch/stack/eager", "variable-lengths", "timed in bi-ctc-long"),
     "vl_jit": ("pytorch/packed/script", "variable-lengths", "timed in bi-ctc-long"),
