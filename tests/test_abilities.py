@@ -6,7 +6,7 @@ import pytest
 
 import rnnbench
 from made_up import write_framework
-from rnnbench.abilities import compare_arrays, try_abilities
+from rnnbench.abilities import WORKLOAD, compare_arrays, try_abilities
 from rnnbench.domain.ability import ABILITIES, MEANINGS, Entry
 from rnnbench.known import known_entries, read_entries, update_known
 from rnnbench.launch.listener import Listener
@@ -15,7 +15,7 @@ from rnnbench.method import make_method
 from rnnbench.reference import abilities as reference
 from rnnbench.reference.abilities import TASKS, expected_arrays, make_inputs, with_found_mask
 
-SMALL = "ce-short[batch=5,classes=10,features=9,hidden=12,layers=1,steps=6]"
+SMALL = "ce-short[batch=3,steps=4]"  # of any size: it does not matter
 
 
 # --- the reference --------------------------------------------------------------------------------------
@@ -24,6 +24,11 @@ SMALL = "ce-short[batch=5,classes=10,features=9,hidden=12,layers=1,steps=6]"
 def test_every_ability_has_a_task_and_a_heading():
     assert tuple(TASKS) == ABILITIES == tuple(MEANINGS)
     assert len({heading for heading, _ in MEANINGS.values()}) == len(ABILITIES)
+
+
+def test_workers_are_told_the_sizes_of_the_reference():
+    sizes = (WORKLOAD.batch, WORKLOAD.steps, WORKLOAD.features, WORKLOAD.hidden, WORKLOAD.layers)
+    assert sizes == (reference.BATCH, reference.STEPS, reference.WIDTH, reference.HIDDEN, 1)
 
 
 @pytest.mark.parametrize("ability", [ability for ability in TASKS if ability != "double-backward"])

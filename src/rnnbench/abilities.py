@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rnnbench.domain.ability import ABILITIES, Entry, Verdict
 from rnnbench.domain.case import Case, Method
+from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import Figure
 from rnnbench.environments.environment import arithmetic_variables
 from rnnbench.environments.holding import held
@@ -33,10 +34,11 @@ from rnnbench.plan import Plan
 from rnnbench.reference.abilities import Arrays, expected_arrays, make_inputs, with_found_mask
 from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import TOLERANCES, relative_error
-from rnnbench.verify.proofs import verification_jobs
+from rnnbench.verify.proofs import small_version, verification_jobs
 
 _MOST_BYTES = 16 << 20  # of one ability: far more than any needs
 TOLERANCE = TOLERANCES["fp32"]
+WORKLOAD = small_version(CATALOG["ce-short"])  # whatever a plan's workloads are: it has the sizes of the reference
 
 
 def try_abilities(
@@ -64,7 +66,12 @@ def try_abilities(
         _entry(left.case, "", ability, "not tried", left.reason) for left in left_out.values() for ability in abilities
     ]
     method = msgspec.structs.replace(method, cpus=())  # pinned workers would all run on the same cores
-    resolved = [resolve_case(case, plan.workloads, plan.systems, prepared.environments) for case in chosen.values()]
+    resolved = [
+        msgspec.structs.replace(
+            resolve_case(case, plan.workloads, plan.systems, prepared.environments), workload=WORKLOAD
+        )
+        for case in chosen.values()
+    ]
     listener.trying_abilities(len(resolved) * len(abilities))
 
     def run_or_load(one: ResolvedCase) -> list[Entry]:

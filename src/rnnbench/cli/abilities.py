@@ -112,15 +112,13 @@ def _try(
     jobs: int,
     fresh: bool,
 ) -> "list[Entry]":
-    from rnnbench.abilities import try_abilities
+    from rnnbench.abilities import WORKLOAD, try_abilities
     from rnnbench.cli.options import read_selection
     from rnnbench.cli.progress import Progress
-    from rnnbench.domain.catalog import CATALOG
     from rnnbench.known import write_entries
     from rnnbench.method import make_method
     from rnnbench.plan import make_plan
     from rnnbench.store import ABILITIES_FILE, read_run
-    from rnnbench.verify.proofs import small_version
 
     names = [system.name for system in systems]
     if run is not None:
@@ -129,7 +127,7 @@ def _try(
         device = next((case.device for case in stored.cases), "auto")
         found = {(one.framework, one.version) for one in stored.environments.values()}
         versions = ",".join(f"{framework}=={version}" for framework, version in sorted(found))
-    plan = make_plan(read_selection(names, (small_version(CATALOG["ce-short"]),), None, device, None, versions))
+    plan = make_plan(read_selection(names, (WORKLOAD,), None, device, None, versions))
     with Progress() as progress:
         method = make_method(limit_seconds=limit, threads=1)
         entries = try_abilities(plan, method, progress, abilities, jobs=jobs, use_cache=not fresh)

@@ -100,10 +100,10 @@ rnnbench abilities --run last                  # for a run: its report then uses
 
 **How it is done.** A layer of 12 units on 5 sequences of 6 steps is given weights and inputs; the loss is the sum of
 all outputs times fixed numbers. Outputs and gradients must agree to {tolerance:g} in relative L2 norm. Gradients of
-gradients are compared with differences of float64 gradients. *Steps*: after 6 steps the program gets 9, and must be right without
-having traced, compiled or captured anything again, by the framework's own counter where it has one. A dropout mask is
-given, or found from the outputs where a layer draws its own. A row is not lent what it does not have: `nn.LSTM` called
-step by step, or a cell of one's own in place of `LSTMCell`, is another row.
+gradients are compared with differences of float64 gradients. *Steps*: after 6 steps the program gets 9, and must be
+right without having traced, compiled or captured anything again, by the framework's own counter where it has one. A
+dropout mask is given, or found from the outputs where a layer draws its own. A row is not lent what it does not have:
+`nn.LSTM` called step by step, or a cell of one's own in place of `LSTMCell`, is another row.
 
 **Where it is used.** The first picture of a report has the time of each system over the number of its abilities, and
 `rnnbench explain` says what the most flexible system costs. Programs are in `abilities.py` of a framework's folder;
