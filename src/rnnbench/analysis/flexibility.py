@@ -45,15 +45,17 @@ class Flexibility(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: tuple[FlexibleRow, ...]  # fastest first
     untried: int  # verified rows that are left out
+    fastest: RowId  # of all verified rows, tried or not
     most: RowId  # the fastest of those with the most abilities
-    costs: Interval  # its time over that of the fastest row of the picture
+    costs: Interval  # the time of `most` over that of `fastest`
 
     @property
     def front(self) -> tuple[FlexibleRow, ...]:
         return tuple(row for row in self.rows if row.on_front)
 
-    def of(self, row: RowId) -> FlexibleRow:
-        return next(one for one in self.rows if one.row == row)
+    def of(self, row: RowId) -> FlexibleRow | None:
+        """None: it was not tried."""
+        return next((one for one in self.rows if one.row == row), None)
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +104,11 @@ def find_flexibility(rows: Sequence[MeasuredRow], entries: Entries, run: Run) ->
         most = max(most, count)
     last = next(one for one in tried if len(able[row_id(one.row)]) == most)
     return Flexibility(
-        rows=tuple(found), untried=len(verified) - len(tried), most=row_id(last.row), costs=over(last, tried[0])
+        rows=tuple(found),
+        untried=len(verified) - len(tried),
+        fastest=row_id(verified[0].row),
+        most=row_id(last.row),
+        costs=over(last, verified[0]),
     )
 
 
@@ -111,7 +117,8 @@ def advise_flexibility(flexibility: Flexibility | None, rows: Iterable[MeasuredR
     if flexibility is None:
         return ()
     names = short_names(one.row for one in rows)
-    fastest, most = flexibility.rows[0], flexibility.of(flexibility.most)
+    most, fastest = flexibility.of(flexibility.most), flexibility.of(flexibility.fastest)
+    assert most is not None
     what = f"all {len(ABILITIES)} abilities" if not most.missing else f"{most.count} of {len(ABILITIES)} abilities"
     lacking = f" It lacks {units.listing(most.missing)}." if 0 < len(most.missing) < 4 else ""
     if most is fastest:
@@ -121,11 +128,12 @@ def advise_flexibility(flexibility: Flexibility | None, rows: Iterable[MeasuredR
         cost = "no difference seen from"
     else:
         cost = f"{units.marked(units.times(flexibility.costs.estimate), flexibility.costs.uncertain)} of"
+    has = f"has {fastest.count}" if fastest else "was not tried"
     text = (
         f"If you need more than the layer: {names[most.row]} has {what} for {cost} the fastest, "
-        f"{names[fastest.row]}, which has {fastest.count}."
+        f"{names[flexibility.fastest]}, which {has}."
     )
-    return (Advice(text + lacking, (most.row, fastest.row)),)
+    return (Advice(text + lacking, (most.row, flexibility.fastest)),)
 
 
 def find_prices(run: Run, groups: Sequence[tuple[Group, Sequence[MeasuredRow]]]) -> tuple[Price, ...]:
