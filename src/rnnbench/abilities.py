@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rnnbench.domain.ability import ABILITIES, Entry, Verdict
+from rnnbench.domain.ability import ABILITIES, Entry, Verdict, plain_version
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.catalog import CATALOG
 from rnnbench.domain.result import Figure
@@ -108,7 +108,7 @@ def _entry(case: Case, version: str, ability: str, verdict: Verdict, reason: str
         system=case.system,
         device=case.device,
         environment=case.environment,
-        version=version,
+        version=plain_version(version),
         ability=ability,
         verdict=verdict,
         reason=reason,

@@ -10,8 +10,8 @@ import msgspec
 
 from rnnbench import units
 from rnnbench.analysis.advice import Advice
-from rnnbench.analysis.row import Group, MeasuredRow, RowId, is_verified, over, row_id, short_names
-from rnnbench.domain.ability import ABILITIES, CELL_ABILITIES, Entry, Verdict
+from rnnbench.analysis.row import Group, MeasuredRow, Row, RowId, is_verified, over, row_id, short_names
+from rnnbench.domain.ability import ABILITIES, CELL_ABILITIES, Entry, Verdict, plain_version
 from rnnbench.domain.result import Interval
 from rnnbench.domain.run import Environment, Run
 from rnnbench.domain.workload import Workload
@@ -76,10 +76,15 @@ def entries_of(contents: Contents) -> Entries:
     return found
 
 
+def find_entries(entries: Entries, row: Row, environments: Mapping[str, Environment]) -> dict[str, Entry]:
+    """What is known of a row's system in the version that it ran in, by ability."""
+    environment = environments.get(row.environment)
+    return entries.get((row.system, row.device, plain_version(environment.version) if environment else ""), {})
+
+
 def verdicts_of(entries: Entries, row: MeasuredRow, environments: Mapping[str, Environment]) -> dict[str, Verdict]:
     """The verdict on each ability of a row; `not tried` where there is no entry."""
-    environment = environments.get(row.row.environment)
-    own = entries.get((row.row.system, row.row.device, environment.version if environment else ""), {})
+    own = find_entries(entries, row.row, environments)
     return {ability: own[ability].verdict if ability in own else "not tried" for ability in ABILITIES}
 
 

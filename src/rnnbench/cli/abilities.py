@@ -115,6 +115,7 @@ def _try(
     from rnnbench.abilities import WORKLOAD, try_abilities
     from rnnbench.cli.options import read_selection
     from rnnbench.cli.progress import Progress
+    from rnnbench.domain.ability import plain_version
     from rnnbench.known import write_entries
     from rnnbench.method import make_method
     from rnnbench.plan import make_plan
@@ -125,7 +126,7 @@ def _try(
         stored = read_run(run)
         names = list(dict.fromkeys(case.system for case in stored.cases))
         device = next((case.device for case in stored.cases), "auto")
-        found = {(one.framework, one.version) for one in stored.environments.values()}
+        found = {(one.framework, plain_version(one.version)) for one in stored.environments.values()}
         versions = ",".join(f"{framework}=={version}" for framework, version in sorted(found))
     plan = make_plan(read_selection(names, (WORKLOAD,), None, device, None, versions))
     with Progress() as progress:

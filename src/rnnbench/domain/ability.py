@@ -32,10 +32,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     device: Device
     environment: str
-    version: str  # of the framework
+    version: str  # of the framework, without the name of a build
     ability: str
     verdict: Verdict
     reason: str = ""  # why not; of a `yes`, what must be known of it
+
+
+def plain_version(version: str) -> str:
+    """`2.13.0` for `2.13.0+cpu`: builds of one version can do the same."""
+    return version.partition("+")[0]
 
 
 #: An LSTM of the published tables beside which a cell is a workload of its own, and the ability that the cell shows.

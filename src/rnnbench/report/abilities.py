@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rnnbench import units
-from rnnbench.analysis.flexibility import Price, entries_of
+from rnnbench.analysis.flexibility import Price, entries_of, find_entries
 from rnnbench.domain.ability import ABILITIES, MEANINGS, Entry
 from rnnbench.domain.system import Manifest, System
 from rnnbench.report.document import Document
@@ -163,8 +163,7 @@ def report_rows(document: Document) -> list[SystemAbilities]:
     for contents, rows in zip(document.runs, document.analysis.rows, strict=True):
         entries = entries_of(contents)
         for row in rows:
-            environment = contents.run.environments.get(row.environment)
-            own = entries.get((row.system, row.device, environment.version if environment else ""), {})
+            own = find_entries(entries, row, contents.run.environments)
             if own and row.wall_s is not None:
                 (one,) = by_system(
                     [msgspec.structs.replace(each, environment=row.environment) for each in own.values()]
