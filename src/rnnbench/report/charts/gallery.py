@@ -56,7 +56,8 @@ def _specifications(document: Document, panel: Panel, look: dict[str, Look]) -> 
     machine = machine_name(run, panel.group.device)
     analysis = panel.analysis
     if analysis.flexibility:
-        yield "flexibility", flexibility(panel, analysis.flexibility, look, f"below the line is nothing · {machine}")
+        subtitle = f"lower right is better; no row beats those on the line · {machine}"
+        yield "flexibility", flexibility(panel, analysis.flexibility, look, subtitle)
     if len(panel.verified) > 1:
         limit = analysis.least.seconds if analysis.least else None
         yield "gap", gap(panel, look, " · ".join(filter(None, (_gap_in_words(panel), machine))), limit)
