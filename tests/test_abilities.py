@@ -13,7 +13,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
 from rnnbench.reference import abilities as reference
-from rnnbench.reference.abilities import TASKS, expected_arrays, make_inputs, with_found_mask
+from rnnbench.reference.abilities import TASKS, expected_arrays, is_dropout_mask, make_inputs
 
 SMALL = "ce-short[batch=3,steps=4]"  # of any size: it does not matter
 
@@ -80,19 +80,25 @@ def test_a_plain_lstm_is_not_taken_for_an_ability(ability):
     assert not figures["h"].passes
 
 
-def test_a_mask_that_a_layer_has_drawn_is_found_from_its_outputs():
+def test_a_layer_may_draw_its_own_mask_also_one_for_each_gate():
     inputs = make_inputs()
-    computed = expected_arrays("recurrent-dropout", inputs)
-    others = {**inputs, "mask": np.zeros_like(inputs["mask"])}
-    assert (with_found_mask(others, computed["h"])["mask"] == inputs["mask"]).all()
-    assert all(figure.passes for figure in compare_arrays("recurrent-dropout", others, {**computed, "drawn": 0.5}))
-    # A mask that changes from step to step explains nothing.
-    swapped = {
-        **computed,
-        "h": computed["h"] * np.random.default_rng(0).uniform(0.9, 1.1, computed["h"].shape),
-        "drawn": 0.5,
-    }
-    assert not all(figure.passes for figure in compare_arrays("recurrent-dropout", others, swapped))
+    mask = inputs["mask"]
+    by_gate = np.stack([np.roll(mask, shift, axis=1) for shift in range(4)])
+    for drawn in (np.roll(mask, 1, axis=0), by_gate):
+        computed = expected_arrays("recurrent-dropout", {**inputs, "mask": drawn})
+        assert all(figure.passes for figure in compare_arrays("recurrent-dropout", inputs, {**computed, "mask": drawn}))
+        assert not any(figure.passes for figure in compare_arrays("recurrent-dropout", inputs, computed))
+    same_in_all_gates = expected_arrays("recurrent-dropout", {**inputs, "mask": np.stack([mask] * 4)})
+    assert same_in_all_gates["h"] == pytest.approx(expected_arrays("recurrent-dropout", inputs)["h"])
+
+
+def test_a_mask_of_ones_or_one_for_all_sequences_is_no_dropout():
+    mask = make_inputs()["mask"]
+    assert is_dropout_mask(mask)
+    for boast in (np.ones_like(mask), np.full_like(mask, 2.0), mask * 1.5, np.stack([mask[0]] * 5), mask[:, :6]):
+        assert not is_dropout_mask(boast)
+        (figure,) = compare_arrays("recurrent-dropout", make_inputs(), {"mask": boast})
+        assert not figure.passes
 
 
 # --- a framework that boasts ----------------------------------------------------------------------------

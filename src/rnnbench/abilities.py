@@ -31,7 +31,7 @@ from rnnbench.launch.schedule import in_parallel
 from rnnbench.launch.worker import run_worker
 from rnnbench.manifests import may_offer, reference_sources, system_sources
 from rnnbench.plan import Plan
-from rnnbench.reference.abilities import Arrays, expected_arrays, make_inputs, with_found_mask
+from rnnbench.reference.abilities import Arrays, expected_arrays, is_dropout_mask, make_inputs
 from rnnbench.scratch import scratch_folder, sweep
 from rnnbench.verify.compare import TOLERANCES, relative_error
 from rnnbench.verify.proofs import small_version, verification_jobs
@@ -163,8 +163,10 @@ def _judge(event: Tried, inputs: Arrays, folder: str) -> tuple[Verdict, str]:
 
 def compare_arrays(ability: str, inputs: Arrays, computed: Mapping[str, NDArray[Any]]) -> list[Figure]:
     """A figure for each array that the ability must give; one that is missing fails."""
-    if ability == "recurrent-dropout" and "drawn" in computed and _has_shape(computed, inputs["probe_inside"].shape):
-        inputs = with_found_mask(inputs, computed["h"])
+    if ability == "recurrent-dropout" and "mask" in computed:  # the layer has drawn its own
+        if not is_dropout_mask(computed["mask"]):
+            return [Figure("dropout mask", None, TOLERANCE)]
+        inputs = {**inputs, "mask": computed["mask"]}
     looked_at = inputs["looked_at"] if ability == "variable-lengths" else 1.0
     figures = []
     for name, expected in expected_arrays(ability, inputs).items():
@@ -174,10 +176,6 @@ def compare_arrays(ability: str, inputs: Arrays, computed: Mapping[str, NDArray[
             found = found * looked_at if found is not None and found.shape == expected.shape else found
         figures.append(Figure(name.replace("/", " of "), relative_error(found, expected), TOLERANCE))
     return figures
-
-
-def _has_shape(computed: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> bool:
-    return "h" in computed and computed["h"].shape == shape
 
 
 def _shape_difference(ability: str, inputs: Arrays, computed: Mapping[str, NDArray[Any]]) -> str:

@@ -4,8 +4,7 @@ The loss is the sum of all outputs times fixed numbers (`probe_h`), so that ever
 """
 
 from collections.abc import Callable, Mapping
-from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +73,13 @@ _lstm = _cell("lstm")
 
 
 def _dropped(weights: Weights, x: Value, flag: Floats, h: Value, c: Value, extra: Floats) -> tuple[Value, Value]:
-    return _lstm(weights, x, flag, h * Value(extra), c, extra)
+    """`extra` is the mask [batch, hidden], or one for each gate: [4, batch, hidden]."""
+    masks = extra if extra.ndim == 3 else np.stack([extra] * 4)
+    pieces = zip(masks, Operators.split(weights["u"], 4), strict=True)
+    from_h = Operators.concat([Operators.matmul(h * Value(mask), piece) for mask, piece in pieces])
+    i, f, g, o = Operators.split(Operators.matmul(x, weights["w"]) + from_h + weights["b"], 4)
+    new_c = Operators.sigmoid(f) * c + Operators.sigmoid(i) * Operators.tanh(g)
+    return Operators.sigmoid(o) * Operators.tanh(new_c), new_c
 
 
 def _within(weights: Weights, x: Value, flag: Floats, h: Value, c: Value, extra: Floats) -> tuple[Value, Value]:
@@ -195,27 +200,11 @@ def _gradient(value: Value) -> Floats:
     return np.zeros_like(value.array) if value.gradient is None else value.gradient
 
 
-def with_found_mask(inputs: Arrays, h: NDArray[np.floating]) -> Arrays:
-    """The inputs with the dropout mask that explains these outputs best, for layers that draw their own.
-
-    Every mask of a sequence is tried: there are 2^12. A mask that changed from step to step would explain no output.
-    """
-    masks = np.array(list(product((0.0, 1 / (1 - RATE)), repeat=HIDDEN)))
-    chosen = np.zeros((BATCH, HIDDEN), np.float32)
-    w, u, b = (inputs[name].astype(np.float64) for name in "wub")
-    for sequence in range(BATCH):
-        state, cell = np.zeros((len(masks), HIDDEN)), np.zeros((len(masks), HIDDEN))
-        distance = np.zeros(len(masks))
-        for t in range(STEPS):
-            gates = inputs["xs"][t, sequence].astype(np.float64) @ w + (state * masks) @ u + b
-            i, f, g, o = np.split(gates, 4, axis=1)
-            cell = _sigmoid(f) * cell + _sigmoid(i) * np.tanh(g)
-            state = _sigmoid(o) * np.tanh(cell)
-            distance += ((state - h[t, sequence]) ** 2).sum(axis=1)
-        chosen[sequence] = masks[np.argmin(distance)]
-    return {**inputs, "mask": chosen}
-
-
-def _sigmoid(a: Floats) -> Floats:
-    result: Floats = 1 / (1 + np.exp(-a))
-    return result
+def is_dropout_mask(mask: NDArray[Any]) -> bool:
+    """Whether this is what a layer could have drawn for itself: ones and zeros, scaled, and another for each sequence."""
+    if mask.shape not in ((BATCH, HIDDEN), (4, BATCH, HIDDEN)):
+        return False
+    kept = mask > 0
+    expected = kept / (1 - RATE)
+    differ = (kept != np.roll(kept, 1, axis=-2)).any(axis=-1)
+    return bool(np.allclose(mask, expected) and kept.any() and not kept.all() and differ.all())

@@ -102,7 +102,7 @@ rnnbench abilities --run last                  # for a run: its report then uses
 all outputs times fixed numbers. Outputs and gradients must agree to {tolerance:g} in relative L2 norm. Gradients of
 gradients are compared with differences of float64 gradients. *Steps*: after 6 steps the program gets 9, and must be
 right without having traced, compiled or captured anything again, by the framework's own counter where it has one. A
-dropout mask is given, or found from the outputs where a layer draws its own. A row is not lent what it does not have:
+dropout mask is given, or read from a layer that draws its own. A row is not lent what it does not have:
 `nn.LSTM` called step by step, or a cell of one's own in place of `LSTMCell`, is another row.
 
 **Where it is used.** The first picture of a report has the time of each system over the number of its abilities, and

@@ -110,8 +110,9 @@ class AbilityProgram(object):
         weights = weight_arrays(ability, arrays)
         if job["granularity"] == "packed":
             self.model, self._kept, variables = own_model(ability, arrays, steps, execution)
+            self._masks = None
         else:
-            self.model, self._kept, variables = layer_model(job, ability, arrays, steps, execution)
+            self.model, self._kept, variables, self._masks = layer_model(ability, arrays, steps, execution)
         self._variables = dict(zip(weights, variables))
         self._weights = weights
         self._is_own = job["granularity"] == "packed"
@@ -132,18 +133,18 @@ class AbilityProgram(object):
         else:
             inputs, probe = by_batch, probe_h
         self.model.train_on_batch(inputs, np.ascontiguousarray(probe.swapaxes(0, 1)))
-        outputs = np.ascontiguousarray(host_copy(self._kept_values(ability, inputs)).swapaxes(0, 1))
+        outputs = np.ascontiguousarray(host_copy(self._kept_values(inputs)).swapaxes(0, 1))
         found = {"h": outputs[:, :, :hidden]}
         if self._is_own:
             found["c"] = outputs[:, :, hidden:]
         for name, variable in self._variables.items():
             found["gradient/" + name] = self._weights[name] - host_copy(variable)
-        if ability == "recurrent-dropout" and not self._is_own:
-            found["drawn"] = np.float32(DROPOUT_RATE)  # the layer has drawn its own mask
+        if self._masks is not None:
+            found["mask"] = host_copy(self._masks)  # the layer has drawn its own
         return found
 
-    def _kept_values(self, ability, inputs):
-        """Where the number of steps is open, nothing can be kept: the outputs of the same weights, without training."""
+    def _kept_values(self, inputs):
+        """Where nothing is kept: the outputs of the same weights, without training."""
         if self._kept is not None:
             return self._kept.kept
         after = {name: host_copy(variable) for name, variable in self._variables.items()}
@@ -155,10 +156,28 @@ class AbilityProgram(object):
         return outputs
 
 
-def finished(inputs, outputs, shape, steps):
-    """The model, and what keeps its outputs; nothing does where the number of steps is open."""
-    kept = None if steps is None else Kept(shape)
+def finished(ability, inputs, outputs, shape, steps):
+    """The model, and what keeps its outputs.
+
+    Nothing does where the number of steps is open, or where the model is also run within a gradient.
+    """
+    kept = None if steps is None or ability == "double-backward" else Kept(shape)
     return AbilityModel(inputs, outputs if kept is None else kept(outputs)), kept
+
+
+def keep_masks(recurrent, batch):
+    """A variable that gets the masks which a layer draws, one for each gate, as `Kept` gets outputs."""
+    cell = recurrent.cell
+    masks = recurrent.add_weight(shape=(4, batch, cell.units), initializer="zeros", trainable=False)
+    draw = cell._create_dropout_mask
+
+    def draw_and_keep(step_input, rate):
+        drawn = draw(step_input, rate)
+        masks.assign(ops.stack(drawn))
+        return drawn
+
+    cell._create_dropout_mask = draw_and_keep
+    return masks
 
 
 def own_model(ability, arrays, steps, execution):
@@ -171,11 +190,11 @@ def own_model(ability, arrays, steps, execution):
     cell = AbilityCell(ability, hidden, constant)
     recurrent = layers.RNN(cell, return_sequences=True, unroll=execution.unroll)
     outputs = recurrent(ops.concatenate(inputs[:2], axis=2), initial_state=inputs[2:])
-    model, kept = finished(inputs, outputs, (batch, STEPS, 2 * hidden), steps)
+    model, kept = finished(ability, inputs, outputs, (batch, STEPS, 2 * hidden), steps)
     return model, kept, cell.own
 
 
-def layer_model(job, ability, arrays, steps, execution):
+def layer_model(ability, arrays, steps, execution):
     """keras.layers.LSTM, for what it offers."""
     if ability in CELLS or ability in ("reset", "feedback", "attention"):
         offered = arguments_of(layers.LSTM.__init__)
@@ -190,8 +209,9 @@ def layer_model(job, ability, arrays, steps, execution):
     if ability == "all-states":
         found = [tuple(one.shape) for one in recurrent(inputs[0])]
         raise Cannot("keras.layers.LSTM returns, with return_state=True, {}: the last cell state".format(found))
+    masks = keep_masks(recurrent, batch) if ability == "recurrent-dropout" else None
     mask = inputs[1][:, :, 0] > 0.5 if ability == "variable-lengths" else None
     outputs = recurrent(inputs[0], mask=mask)
-    model, kept = finished(inputs, outputs, (batch, STEPS, hidden), steps)
+    model, kept = finished(ability, inputs, outputs, (batch, STEPS, hidden), steps)
     cell = recurrent.cell
-    return model, kept, [cell.kernel, cell.recurrent_kernel, cell.bias]
+    return model, kept, [cell.kernel, cell.recurrent_kernel, cell.bias], masks
