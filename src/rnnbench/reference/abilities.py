@@ -201,7 +201,7 @@ def _gradient(value: Value) -> Floats:
 
 
 def is_dropout_mask(mask: NDArray[Any]) -> bool:
-    """Whether this is what a layer could have drawn for itself: ones and zeros, scaled, and another for each sequence."""
+    """Whether a layer could have drawn it for itself: ones and zeros, scaled, and another for each sequence."""
     if mask.shape not in ((BATCH, HIDDEN), (4, BATCH, HIDDEN)):
         return False
     kept = mask > 0
