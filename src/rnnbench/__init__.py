@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         make_plan,
         plan_cell,
         run_plan,
+        try_abilities,
         verify_plan,
         version_history,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "make_plan",
     "plan_cell",
     "run_plan",
+    "try_abilities",
     "verify_plan",
     "version_history",
 ]

@@ -17,6 +17,7 @@ MODES = {
     "graph": ("graph", "take_graphs"),
     "story": ("story", "tell_story"),
     "cell": ("loading", "inspect_cell"),
+    "abilities": ("abilities", "prove_abilities"),
     "start": ("loading", "do_nothing"),
 }
 

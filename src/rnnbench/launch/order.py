@@ -20,6 +20,7 @@ from rnnbench.launch.events import (
     Reshaped,
     Samples,
     Sampling,
+    Tried,
     Unprofiled,
     Unseen,
     Warm,
@@ -56,6 +57,7 @@ ORDERS: dict[str, dict[Kind, tuple[type[Event], ...]]] = {
         Profiled: (Done,),
         Unprofiled: (Done,),
     },
+    "abilities": {None: (Hello,), Hello: (Tried,), Tried: (Tried, Done)},
     "retrace": {
         None: (Hello,),
         Hello: (Built,),

@@ -8,6 +8,7 @@ from rnnbench import units
 from rnnbench.domain.result import Interval
 from rnnbench.report.charts.bars import bars, samples
 from rnnbench.report.charts.compiling import compiling
+from rnnbench.report.charts.flexibility import flexibility
 from rnnbench.report.charts.gap import gap
 from rnnbench.report.charts.theme import Look, draw, looks
 from rnnbench.report.charts.versions import history, rows_with_history
@@ -54,6 +55,9 @@ def _specifications(document: Document, panel: Panel, look: dict[str, Look]) -> 
     run = document.runs[panel.group.run].run
     machine = machine_name(run, panel.group.device)
     analysis = panel.analysis
+    if analysis.flexibility:
+        subtitle = f"lower right is better; no row beats those on the line · {machine}"
+        yield "flexibility", flexibility(panel, analysis.flexibility, look, subtitle)
     if len(panel.verified) > 1:
         limit = analysis.least.seconds if analysis.least else None
         yield "gap", gap(panel, look, " · ".join(filter(None, (_gap_in_words(panel), machine))), limit)
@@ -87,6 +91,7 @@ def _times(ratio: Interval) -> str:
 def _description(kind: str, panel: Panel) -> str:
     """A chart in a sentence; the table has its numbers."""
     what = {
+        "flexibility": "time of one batch over the number of abilities, one point for each system, with the front",
         "gap": "time of one batch over granularity, one line for each framework and execution",
         "bars": "bars of the time of one batch with interval and ratio",
         "compiling": "compile time against steady time with break-even lines",

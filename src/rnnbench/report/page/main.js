@@ -1,6 +1,6 @@
 // The whole page: the choices at the top, the summary, the charts, the table, and the open row.
 
-const KINDS = { gap: "The gap", bars: "Time of one batch", compiling: "Does compiling pay", history: "From version to version" };
+const KINDS = { flexibility: "Speed over flexibility", gap: "The gap", bars: "Time of one batch", compiling: "Does compiling pay", history: "From version to version" };
 
 function showChoices() {
   for (const select of byId("choose").elements) {

@@ -4,7 +4,7 @@ const AXES = ["run", "workload", "phase", "device", "precision"];
 const value = (group, axis) => (axis === "run" ? data.runs[group.run].name : group[axis]);
 
 const first = data.groups[0];
-const DEFAULTS = { sort: "", order: "up", filter: "", status: "", chart: "gap", row: "" };
+const DEFAULTS = { sort: "", order: "up", filter: "", status: "", chart: "flexibility", row: "" };
 for (const axis of AXES) DEFAULTS[axis] = first ? value(first, axis) : "";
 const state = { ...DEFAULTS };
 

@@ -15,7 +15,7 @@ from rnnbench_worker.systems.jax import graphs
 from rnnbench_worker.systems.jax.inspection import profiler
 from rnnbench_worker.systems.jax.program import builds
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -92,3 +92,9 @@ def weights_of(cell):
     """w, u and b, which are in the canonical layout; the LSTM's bias belongs to the layer that multiplies h."""
     biased = cell.dense_i if isinstance(cell, nnx.SimpleCell) else cell.dense_h
     return cell.dense_i.kernel, cell.dense_h.kernel, biased.bias
+
+
+def prove(job, ability, arrays):
+    from .abilities import prove
+
+    return prove(job, ability, arrays)
