@@ -187,7 +187,6 @@ def _group(document: Document, number: int) -> dict[str, Any]:
     panel = document.panels[number]
     group = panel.group
     run = document.runs[group.run].run
-    workload = run.workloads[group.workload]
     return {
         "run": group.run,
         "workload": group.workload,
@@ -195,7 +194,6 @@ def _group(document: Document, number: int) -> dict[str, Any]:
         "device": group.device,
         "precision": group.precision,
         "machine": machine_name(run, group.device, find_node(panel.rows)),
-        "shape": f"batch {workload.batch} × {workload.steps} steps",
     }
 
 

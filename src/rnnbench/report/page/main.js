@@ -45,8 +45,8 @@ function showCharts(groups) {
       figure.setAttribute("aria-labelledby", `tab-${figure.dataset.kind}`);
     }
   }
+  byId("charts").hidden = !data.charts.length;
   byId("no-chart").hidden = kinds.length > 0;
-  byId("no-chart").textContent = data.charts.length ? "This group has no charts: rnnbench report --charts sets how many groups have them." : "This report has no charts, or nothing was measured.";
 }
 
 // The row of a bar or of a point in a chart; a point's label begins with the row's name and a colon.
@@ -119,8 +119,10 @@ dialog.addEventListener("close", () => {
   const key = state.row;
   state.row = "";
   writeAddress();
-  const node = [...byId("table").tBodies[0].rows].find((one) => one.row && one.row.key === key);
-  if (node) { node.focus(); hideHint(); }
+  // The focus is back where it was. If it was nowhere, it goes to the row, and the page stays where it is.
+  const node = document.activeElement === document.body && [...byId("table").tBodies[0].rows].find((one) => one.row && one.row.key === key);
+  if (node) node.focus({ preventScroll: true });
+  hideHint();
 });
 addEventListener("hashchange", restore);
 addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
