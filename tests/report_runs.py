@@ -179,3 +179,48 @@ def store(folder, contents):
     for record in contents.records:
         append(folder, record)
     return folder
+
+
+#: Of the run with many rows. Its times are as close to each other as those of real systems.
+MANY = {
+    framework: {
+        "fine": ("eager", "script", "compile", "jit-scan", "graph-while"),
+        "packed": ("eager", "script", "compile-cell", "jit-scan-unroll8", "graph"),
+        "cell": ("eager", "jit-scan"),
+        "layer": ("eager", "graph-unrolled"),
+    }
+    for framework in ("pytorch", "tensorflow", "jax", "keras-tensorflow", "flax")
+}
+
+
+def large_run():
+    """Seventy rows in one group, and the same workload forward."""
+    names = [
+        f"{framework}/{granularity}/{execution}"
+        for framework, granularities in MANY.items()
+        for granularity, executions in granularities.items()
+        for execution in executions
+    ]
+    rows = {case(name): 0.4 + 0.011 * ((7 * place) % 70) for place, name in enumerate(names)}
+    rows |= {case(name, "forward"): 0.1 + 0.002 * place for place, name in enumerate(names[:5])}
+    rows[case("tensorflow/fine/eager")] = 2.1
+    broken = case("pytorch/stack/eager")
+    records = [record for one, wall in rows.items() for record in timed(one, wall)]
+    records += [make_proof(broken), make_launch(broken, outcome="failed", reason="a long reason " * 20, stage="first")]
+    unsupported = LeftOut(case=case("jax/stack/cudagraph"), reason="a CUDA graph needs a CUDA device")
+    return complete(make_contents([*rows, broken], *records, left_out=[unsupported]))
+
+
+def small_run(phase="forward"):
+    """One row, in one phase."""
+    only = case("pytorch/stack/eager", phase)
+    return complete(make_contents([only], *timed(only, 0.1)))
+
+
+def failed_run():
+    """Nothing is verified: a failure, a row that computes something else, one that cannot run here."""
+    wrong, broken = case("pytorch/fine/compile"), case("pytorch/fine/trace")
+    records = [make_proof(wrong, "wrong", 0.5, reason="the loss is off by 0.5"), make_launch(wrong, 0.03, 0.03)]
+    records += [make_proof(broken, "failed", figures=(), reason="it does not build")]
+    unsupported = LeftOut(case=case("pytorch/stack/cudagraph"), reason="a CUDA graph needs a CUDA device")
+    return complete(make_contents([wrong, broken], *records, left_out=[unsupported]))

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report_runs import HOSTILE, cpu_run, gpu_run, hostile_run
+from report_runs import HOSTILE, cpu_run, gpu_run, hostile_run, large_run
 from rnnbench.report.charts import gallery, theme
 from rnnbench.report.charts.gallery import draw_charts
-from rnnbench.report.charts.marks import columns, log_domain, log_ticks, spread_apart
+from rnnbench.report.charts.gap import gap
+from rnnbench.report.charts.labels import Box, box_of, place_labels
+from rnnbench.report.charts.marks import log_domain, log_ticks
 from rnnbench.report.charts.theme import as_file, as_png, draw
 from rnnbench.report.document import Document
 
@@ -252,29 +254,58 @@ def test_known_frameworks_look_the_same_in_every_report_and_others_differ():
     assert len(theme.looks(f"new{number}" for number in range(30))) == 30
 
 
-# --- positions of labels ---------------------------------------------------------------------------------------------
+# --- labels and axes ------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.floats(0, 300), max_size=20))
-def test_labels_are_spread_within_the_chart_in_their_order(positions):
-    positions.sort()
-    places = spread_apart(positions, 13, 300)
-    assert len(places) == len(positions)
-    assert all(later - earlier >= 13 - 1e-6 for earlier, later in itertools.pairwise(places))
-    assert all(0 <= place <= 300 + 1e-6 for place in places)
+@given(st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300)), max_size=70), st.integers(0, 30))
+def test_no_label_covers_another_one_or_a_point_and_all_are_in_the_chart(points, letters):
+    texts = ["x" * (1 + letters)] * len(points)
+    sides = place_labels(points, texts, range(len(points)), width=400, height=300)
+    boxes = [box_of(side, *point, text) for side, point, text in zip(sides, points, texts, strict=True) if side]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert all(box.left >= 0 and box.right <= 400 for box in boxes)
+    dots = [Box(x - 2, y - 2, x + 2, y + 2) for x, y in points]
+    assert not any(box.overlaps(dot) for box in boxes for dot in dots)
 
 
-def test_labels_with_room_stay_where_they_are():
-    assert spread_apart([10.0, 50.0, 200.0], 13, 300) == [10.0, 50.0, 200.0]
+def test_labels_are_given_in_order_of_importance_and_where_there_is_room():
+    points = [(100.0, 100.0), (100.0, 100.0), (100.0, 100.0)]
+    assert place_labels(points, ["one"] * 3, [2, 0, 1], width=400, height=300) == ["left", "above", "right"]
+    assert place_labels([(395.0, 100.0)], ["a long label"], [0], width=400, height=300) == ["left"]
+    assert place_labels([(50.0, 100.0)], ["a label as long as the chart is wide"], [0], width=100, height=300) == [""]
+    assert place_labels([(50.0, 100.0)], ["taken"], [0], width=400, height=300, taken=[Box(0, 0, 400, 300)]) == [""]
 
 
-def test_labels_that_touch_move_apart_evenly():
-    assert spread_apart([100.0, 100.0], 10, 300) == [95.0, 105.0]
+@pytest.mark.parametrize("width", [theme.WIDE, theme.NARROW])
+def test_where_there_are_many_rows_the_front_and_the_loops_are_named_and_the_others_on_demand(width):
+    document = Document(["large"], [large_run()])
+    looks = theme.looks(row.framework for row in document.analysis.rows[0])
+    data = values(gap(document.panels[0], looks, "", None, width))
+    assert len(data) == 70
+    named = [one for one in data if one["side"]]
+    assert 2 <= len(named) < 70
+    assert all(one["about"].startswith(f"{one['framework']}/") for one in data)
+    if width == theme.WIDE:
+        best = min(data, key=lambda one: one["wall"])
+        assert best["side"]
+        slowest = max(data, key=lambda one: one["wall"])
+        assert (slowest["label"], slowest["side"]) == ("tensorflow eager · 2.16 s", "right")
 
 
-def test_only_labels_that_could_overlap_are_moved_apart():
-    assert columns([500.0, 10.0, 100.0, 300.0], 120) == [[1, 2], [3], [0]]
-    assert columns([], 120) == []
+def test_a_chart_has_the_width_that_is_asked_for_and_one_font_size(document):
+    charts = draw_charts(document, 1, lambda text: None)
+    assert {chart.kind for chart in charts if chart.narrow} == {"gap", "compiling", "history"}
+    for chart in charts:
+        for svg, width in ((chart.svg, theme.WIDE), (chart.narrow, theme.NARROW)):
+            if svg:
+                assert ElementTree.fromstring(svg).attrib["width"] == str(width)
+                assert set(re.findall(r'font-size="([^"]+)"', svg)) == {f"{theme.FONT_SIZE}px"}
+
+
+def test_for_a_page_alone_no_files_are_drawn(document):
+    charts = draw_charts(document, 1, lambda text: None, for_files=False)
+    assert [chart.kind for chart in charts] == ["gap", "compiling", "history"]
+    assert not any(chart.narrow for chart in draw_charts(document, 1, lambda text: None, for_page=False))
 
 
 @given(st.floats(1e-6, 1e4), st.floats(1, 1e6))

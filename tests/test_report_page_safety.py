@@ -17,7 +17,9 @@ def test_markup_in_every_string_is_escaped(open_page, pages):
     assert page.locator("img").count() == 0
     assert page.evaluate("[...document.querySelectorAll('*')].every(one => !one.getAttribute('onerror'))")
     assert HOSTILE in page.locator("td.system").first.inner_text()
-    assert HOSTILE in page.locator("#says").inner_text()
+    assert HOSTILE in page.locator(".card:visible .winner").inner_text()
+    assert HOSTILE in page.locator(".matrix").inner_text()
+    assert HOSTILE in page.locator(".bars:visible").inner_text()
     page.locator("#table tbody tr").first.hover()
     assert HOSTILE in page.locator("#hint").inner_text()
     for index in range(page.locator("#table tbody tr").count()):
@@ -60,7 +62,8 @@ def test_the_file_needs_no_others(pages):
 def test_the_page_follows_the_readers_choice_of_light_or_dark(open_page, scheme):
     page = open_page(color_scheme=scheme)
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    ink = page.evaluate("getComputedStyle(document.querySelector('figure:not([hidden]) text')).fill")
+    label = page.locator('figure:not([hidden]) text[fill="#59636e"]').first
+    ink = label.evaluate("text => getComputedStyle(text).fill")
     assert (ground, ink) == {
         "light": ("rgb(255, 255, 255)", "rgb(89, 99, 110)"),
         "dark": ("rgb(13, 17, 23)", "rgb(154, 164, 175)"),
@@ -72,6 +75,7 @@ def test_print_is_light_and_without_controls(open_page):
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("#choose").is_visible()
+    assert page.locator(".card:visible").count() == 1
     assert page.locator("#table").is_visible()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from rnnbench import units
+from rnnbench.analysis.answer import loop_places
 from rnnbench.analysis.gap import Best, BreakEven, Gap
 from rnnbench.analysis.row import MeasuredRow, RowId, is_verified, over, row_id, short_names
 from rnnbench.stats.intervals import difference_verdict
@@ -70,7 +71,7 @@ def _loop(gap: Gap, verified: dict[RowId, MeasuredRow], break_evens: Sequence[Br
     Each way is the fastest of its kind in the same environment, and is named only if it is seen to be faster.
     """
     eager = verified[gap.eager]
-    place = _place(eager, verified)
+    place = loop_places(one.row for one in verified.values())[gap.eager]
     if not gap.seen:
         return Advice(f"{place}: keep your loop, it is not seen to cost anything.", (gap.eager,))
     unchanged = _fastest_of(eager, ("fine",), verified)
@@ -86,11 +87,6 @@ def _loop(gap: Gap, verified: dict[RowId, MeasuredRow], break_evens: Sequence[Br
     return Advice(
         f"{place}: your loop costs {cost}; {' or '.join(ways) or 'nothing here is seen to be faster'}.", about
     )
-
-
-def _place(eager: MeasuredRow, verified: dict[RowId, MeasuredRow]) -> str:
-    several = sum(row.system == eager.row.system for row in verified) > 1  # versions of one framework
-    return eager.row.environment if several else eager.row.framework
 
 
 def _fastest_of(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rnnbench.analysis.row import MeasuredRow, RowId, is_verified, memory_of, over, row_id
+from rnnbench.analysis.row import MeasuredRow, RowId, is_loop, is_slower, is_verified, memory_of, over, row_id
 from rnnbench.domain.result import Interval
 from rnnbench.stats.intervals import SpeedVerdict, break_even, difference_verdict, share_of_gap
 
@@ -40,16 +40,15 @@ def find_gaps(rows: Sequence[MeasuredRow]) -> tuple[Gap, ...]:
     if best is None:
         return ()
     fine = [measured for measured in verified if measured.row.granularity == "fine"]
-    return tuple(_gap(measured, best, fine) for measured in fine if measured.row.execution == "eager")
+    return tuple(_gap(measured, best, fine) for measured in fine if is_loop(measured.row))
 
 
 def _gap(eager: MeasuredRow, best: MeasuredRow, fine: Sequence[MeasuredRow]) -> Gap:
-    times = over(eager, best)
-    seen = difference_verdict(times) == "slower"
+    seen = is_slower(eager.row)
     return Gap(
         eager=row_id(eager.row),
         best=row_id(best.row),
-        times=times,
+        times=over(eager, best),
         seen=seen,
         recovered=tuple(
             _recovered(other, eager, best, seen)
@@ -97,16 +96,15 @@ def find_best(rows: Sequence[MeasuredRow]) -> Best | None:
     if best is None:
         return None
     others = [each for each in verified if each is not best]
-    ratios = [over(each, best) for each in others]
-    slower = [index for index, ratio in enumerate(ratios) if difference_verdict(ratio) == "slower"]
+    slower = [each for each in others if is_slower(each.row)]
     leanest = min(verified, key=lambda each: memory_of(each.row) or float("inf"))
     return Best(
         row=row_id(best.row),
         wall_s=best.wall,
         others=len(others),
-        level=tuple(row_id(each.row) for index, each in enumerate(others) if index not in slower),
-        next=row_id(others[slower[0]].row) if slower else None,
-        next_ratio=ratios[slower[0]] if slower else None,
+        level=tuple(row_id(each.row) for each in others if not is_slower(each.row)),
+        next=row_id(slower[0].row) if slower else None,
+        next_ratio=over(slower[0], best) if slower else None,
         compile_s=best.row.compile_s,
         memory_bytes=memory_of(best.row),
         least_memory=row_id(leanest.row) if leanest is not best else None,

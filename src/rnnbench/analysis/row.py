@@ -8,7 +8,7 @@ import msgspec
 from rnnbench.domain.result import Interval, Status
 from rnnbench.domain.system import Device, Precision
 from rnnbench.domain.workload import Phase
-from rnnbench.stats.intervals import interval_of, ratio
+from rnnbench.stats.intervals import difference_verdict, interval_of, ratio
 from rnnbench.stats.launch_means import Level
 
 
@@ -130,6 +130,18 @@ def short_names(rows: Iterable[Row]) -> dict[RowId, str]:
 def is_verified(row: Row) -> bool:
     """Proved, timed, and not faster than the machine can be. Conclusions are drawn from these rows only."""
     return row.status == "verified" and row.wall_s is not None and not row.above_limit
+
+
+def is_slower(row: Row) -> bool:
+    """Whether it is seen to be slower than the best row of its group. Those that are not are level with the best."""
+    if row.ratio is None or row.ratio_low is None or row.ratio_high is None:
+        return False
+    return difference_verdict(Interval(row.ratio_low, row.ratio, row.ratio_high)) == "slower"
+
+
+def is_loop(row: Row) -> bool:
+    """Whether it is the fine-grained program as it is written, run statement by statement: what flexibility costs."""
+    return (row.granularity, row.execution) == ("fine", "eager")
 
 
 def shown_status(row: Row) -> str:

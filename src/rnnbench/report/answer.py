@@ -4,10 +4,8 @@ import shlex
 from collections.abc import Sequence
 
 from rnnbench import units
-from rnnbench.analysis.row import Group, Row, RowId, is_verified, row_id, short_names
-from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.result import Interval
-from rnnbench.stats.intervals import difference_verdict
+from rnnbench.analysis.answer import Answer, Cost, find_answer
+from rnnbench.analysis.row import Group, Row, is_loop, is_verified
 from rnnbench.text import wrapped
 
 _NAMED = 4  # rows that are listed by name; of more the number is enough
@@ -46,67 +44,39 @@ def next_commands(rows: Sequence[Row], run: str) -> str:
 
 
 def _answer(rows: Sequence[Row]) -> list[str]:
-    verified = sorted((row for row in rows if is_verified(row)), key=lambda row: row.wall_s or 0.0)
-    if not verified:
+    answer = find_answer(rows)
+    if answer is None:
         return ["no row is verified, so nothing can be said about speed"]
-    names = short_names(rows)
-    costs = [*_loops(verified), *_layers(verified, names)]
-    return [_fastest(verified, names), *(["; ".join(costs)] if costs else [])]
+    layers = [f"{layer.name} {_cost(layer)}" for layer in answer.layers]
+    costs = [*_loops(answer), *layers]
+    return [_fastest(answer), *(["; ".join(costs)] if costs else [])]
 
 
-def _fastest(verified: Sequence[Row], names: dict[RowId, str]) -> str:
-    best, *others = sorted(verified, key=lambda row: not row.best)
+def _fastest(answer: Answer) -> str:
+    best = answer.best
     wall = units.marked(units.seconds(best.wall_s), best.uncertain)
-    if not others:
-        return f"only {names[row_id(best)]} is verified: {wall} a batch"
-    level = [names[row_id(row)] for row in others if not _is_slower(row)]
+    if not answer.others:
+        return f"only {answer.name(best)} is verified: {wall} a batch"
+    level = [answer.name(row) for row in answer.level]
     more = f" and {len(level) - _NAMED} more" if len(level) > _NAMED else ""
     alike = f"; not distinguishable from it: {', '.join(level[:_NAMED])}{more}" if level else ""
-    return f"fastest: {names[row_id(best)]}, {wall} a batch{alike}"
+    return f"fastest: {answer.name(best)}, {wall} a batch{alike}"
 
 
-def _is_slower(row: Row) -> bool:
-    """Whether it is seen to be slower than the best row of its table."""
-    if row.ratio is None or row.ratio_low is None or row.ratio_high is None:
-        return False
-    return difference_verdict(Interval(row.ratio_low, row.ratio, row.ratio_high)) == "slower"
-
-
-def _loops(verified: Sequence[Row]) -> list[str]:
+def _loops(answer: Answer) -> list[str]:
     """What the fine-grained loop costs in each framework that has one."""
-    loops = [row for row in verified if (row.granularity, row.execution) == ("fine", "eager")]
-    places = {
-        row_id(row): row.environment if sum(other.system == row.system for other in loops) > 1 else row.framework
-        for row in loops
-    }
-    seen = [f"{_cost(row)} in {places[row_id(row)]}" for row in loops if _is_slower(row)]
-    unseen = [places[row_id(row)] for row in loops if not _is_slower(row)]
+    seen = [f"{_cost(loop)} in {loop.name}" for loop in answer.loops if loop.seen]
+    unseen = [loop.name for loop in answer.loops if not loop.seen]
     lines = [f"your fine-grained loop costs {', '.join(seen)}"] if seen else []
     return lines + ([f"no cost of a fine-grained loop is seen in {units.listing(unseen)}"] if unseen else [])
 
 
-def _layers(verified: Sequence[Row], names: dict[RowId, str]) -> list[str]:
-    """What the frameworks' own layers cost, called as most people call them: eagerly, one operator for a layer."""
-    return [
-        f"{_known_as(row, names[row_id(row)])} {_cost(row)}"
-        for row in verified
-        if row.execution == "eager" and row.granularity in ("layer", "stack") and not row.best
-    ]
-
-
-def _cost(row: Row) -> str:
-    return units.marked(units.times(row.ratio), row.ratio_uncertain)
-
-
-def _known_as(row: Row, name: str) -> str:
-    """`torch.nn.LSTM` where the system's description begins with such a name and a colon."""
-    known, colon, _ = row.description.partition(":")
-    colon = colon if "cell=" not in row.workload else ""  # then it is another layer than the one described
-    return known if colon and "." in known and " " not in known and "@" not in name else name
+def _cost(cost: Cost) -> str:
+    return units.marked(units.times(cost.row.ratio), cost.row.ratio_uncertain)
 
 
 def _worth_profiling(rows: Sequence[Row]) -> Row | None:
     """The loop that costs most, or else the slowest row with a time."""
     timed = [row for row in rows if row.wall_s is not None]
-    loops = [row for row in timed if is_verified(row) and (row.granularity, row.execution) == ("fine", "eager")]
+    loops = [row for row in timed if is_verified(row) and is_loop(row)]
     return max(loops or timed, key=lambda row: row.ratio or 0.0, default=None)

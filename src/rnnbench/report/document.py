@@ -149,12 +149,20 @@ class Panel:
 
 
 def make_panels(analysis: Analysis) -> list[Panel]:
-    """One for each group, in the order of the runs and their plans."""
+    """One for each group, in the order of the runs and their plans, but training before the forward pass alone."""
     members: dict[Group, list[Row]] = {}
     for run, rows in enumerate(analysis.rows):
         for row in rows:
             members.setdefault(Group(run, *row.group), []).append(row)
-    return [Panel(group, members[group.group]) for group in analysis.groups]
+    panels = [Panel(group, members[group.group]) for group in analysis.groups]
+    places: dict[Group, int] = {}  # of the first group that differs in the phase only
+    for panel in panels:
+        places.setdefault(_without_phase(panel.group), len(places))
+    return sorted(panels, key=lambda panel: (places[_without_phase(panel.group)], panel.group.phase != "train"))
+
+
+def _without_phase(group: Group) -> Group:
+    return msgspec.structs.replace(group, phase="train")
 
 
 class Document:

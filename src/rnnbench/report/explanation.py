@@ -54,12 +54,12 @@ def show_advice(analysis: Analysis, groups: Sequence[GroupAnalysis], width: int)
             if not shown or len(shown) + len(wanted) <= most:
                 shown += wanted
         lines += shown
-    lines += [wrapped(caution, "", "  ", min(width, WIDTH)) for caution in _cautions(analysis, groups)]
+    lines += [wrapped(caution, "", "  ", min(width, WIDTH)) for caution in find_cautions(analysis, groups)]
     lines.append("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
     return "\n".join(lines)
 
 
-def _cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
+def find_cautions(analysis: Analysis, groups: Sequence[GroupAnalysis]) -> list[str]:
     """What is wrong with these numbers, over all groups, and what to do about it: one line."""
     chosen = {each.group for each in groups}
     rows = [row for number, rows in enumerate(analysis.rows) for row in rows if Group(number, *row.group) in chosen]

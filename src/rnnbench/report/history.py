@@ -1,4 +1,4 @@
-"""Systems over the versions of their frameworks: text, Markdown, JSON, CSV, charts and a page."""
+"""Systems over the versions of their frameworks: text, Markdown, JSON, CSV and charts; the page is in another file."""
 
 import csv
 import io
@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, StrictUndefined
 
 from rnnbench import units
 from rnnbench.analysis.history import HistoryLine, HistoryPoint
 from rnnbench.published.rows import SOURCES, Published, version_of
 from rnnbench.report.charts.gallery import Chart
-from rnnbench.report.charts.theme import as_file, as_png, draw
+from rnnbench.report.charts.theme import NARROW, as_file, as_png, draw
 from rnnbench.report.charts.versions import compared, versions
 from rnnbench.report.comparison import NamedRun
 from rnnbench.report.document import machine_name
-from rnnbench.report.html import colours, read_part
+from rnnbench.report.history_page import as_html
 from rnnbench.report.write import read_formats, require_folder, write_files
 from rnnbench.text import RULE, Column, csv_cell, escape_markdown, markdown_table, render_fitted
-from rnnbench.version import __version__
 
 COLUMNS = (
     Column("version"),
@@ -88,7 +86,7 @@ def write_history(
     """Write a report into a folder; returns the files. Nothing is written before all of them are made."""
     chosen = read_formats(formats)
     require_folder(out)
-    charts = draw_history(lines, runs) if {"html", "svg", "png"} & chosen else []
+    charts = draw_history(lines, runs, for_page="html" in chosen) if {"html", "svg", "png"} & chosen else []
     files: dict[str, bytes] = {}
     for chart in charts:
         if "svg" in chosen:
@@ -102,11 +100,19 @@ def write_history(
     if "md" in chosen:
         files["history.md"] = as_markdown(lines, runs, charts if "svg" in chosen else []).encode()
     if "html" in chosen:
-        files["history.html"] = _as_html(lines, runs, charts)
+        files["history.html"] = as_html(
+            lines,
+            [str(run) for run in runs],
+            charts,
+            headings=[(column.heading, column.right) for column in COLUMNS],
+            tables=[(_title(line), _table_rows(line, len(runs) > 1)) for line in lines],
+            legend=LEGEND,
+            sources=_sources(lines),
+        )
     return write_files(out, files)
 
 
-def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> list[Chart]:
+def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], for_page: bool = False) -> list[Chart]:
     """One chart for each framework and group in which two versions could be compared."""
     groups: dict[tuple[str, ...], list[HistoryLine]] = {}
     for line in lines:
@@ -118,8 +124,10 @@ def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun]) -> list
         heading = f"From version to version: {framework}, {' · '.join(group)}"
         name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") for part in ("versions", framework, *group))
         description = f"{framework}, {' · '.join(group)}: time of one batch over versions, relative to the newest."
-        drawn = draw(versions(members, title=heading, subtitle=f"verified rows, with 95 % interval · {machines}"))
-        charts.append(Chart(0, "versions", name[:150], description, drawn))
+        subtitle = f"verified rows, with 95 % interval · {machines}"
+        drawn = draw(versions(members, title=heading, subtitle=subtitle))
+        narrow = draw(versions(members, title=heading, subtitle=subtitle, width=NARROW)) if for_page else ""
+        charts.append(Chart(0, "versions", name[:150], description, drawn, narrow))
     return charts
 
 
@@ -137,22 +145,6 @@ def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
             cells = (*(getattr(line, name) for name in _LINE_FIELDS), *msgspec.structs.astuple(point))
             writer.writerow(map(csv_cell, cells))
     return text.getvalue().encode()
-
-
-def _as_html(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], charts: Sequence[Chart]) -> bytes:
-    """A page without scripts. Jinja2 escapes all text, and Vega the text in its drawings."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(read_part("history.html")).render(
-        version=__version__,
-        runs=[str(run) for run in runs],
-        charts=charts,
-        tables=[(_title(line), _table_rows(line, len(runs) > 1)) for line in lines],
-        columns=COLUMNS,
-        legend=[(each[:12].strip(), each[12:]) for each in LEGEND.splitlines()],
-        sources=_sources(lines),
-        style=colours(line.framework for line in lines) + read_part("style.css"),
-    )
-    return page.encode()
 
 
 def _title(line: HistoryLine) -> str:

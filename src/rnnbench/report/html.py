@@ -15,7 +15,7 @@ import msgspec
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from rnnbench import units
-from rnnbench.analysis.row import Group, Row, memory_of, shown_status
+from rnnbench.analysis.row import Group, Row, RowId, memory_of, row_id, shown_status
 from rnnbench.domain.ability import MEANINGS
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Verification
@@ -23,10 +23,11 @@ from rnnbench.published.rows import SOURCES
 from rnnbench.published.sections import compare_with_published
 from rnnbench.report.abilities import price_lines, report_rows
 from rnnbench.report.charts import theme
-from rnnbench.report.charts.gallery import Chart
+from rnnbench.report.charts.gallery import FILES_ONLY, Chart
 from rnnbench.report.describe import command_for_row, describe_gpus, describe_method, describe_nodes
 from rnnbench.report.document import UNRANKED_STATUSES, Document, find_node, is_ranked, machine_name
-from rnnbench.report.terminal import LEGEND
+from rnnbench.report.opening import first_group, make_cards, make_matrix
+from rnnbench.report.terminal import LEGEND, PROFILE_LEGEND, was_profiled
 from rnnbench.store import Contents
 from rnnbench.text import script_json
 from rnnbench.version import __version__
@@ -43,16 +44,23 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"seconds": units.seconds, "times": units.times, "marked": units.marked}
+    environment.filters |= {"seconds": units.seconds, "times": units.times, "marked": units.marked, "row_id": row_id}
     script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
     published = compare_with_published(document.names, document.analysis.rows)
+    shown = [chart for chart in charts if chart.kind not in FILES_ONLY]
     page = environment.from_string(read_part("template.html")).render(
-        title=_title(document),
+        title=f"What flexibility costs: {_machines(document)}",
+        machines=_machines(document),
+        cards=make_cards(document),
+        matrix=make_matrix(document),
+        opens=first_group(document),
+        numbers=_row_numbers(document),
+        tones={name: number for number, name in enumerate(frameworks(document))},
         version=__version__,
         several=document.has_several_runs,
         runs=[_run_facts(name, contents) for name, contents in zip(document.names, document.runs, strict=True)],
-        charts=charts,
-        legend=[(line[:12].strip(), line[12:]) for line in LEGEND.splitlines()],
+        charts=shown,
+        legend=_legend(document),
         claims=document.analysis.claims,
         abilities={
             "headings": list(MEANINGS.values()),
@@ -64,7 +72,7 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
         style=colours(frameworks(document)) + read_part("style.css"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=page_data(document, charts),
+        data=page_data(document, shown),
     )
     return page.encode()
 
@@ -73,12 +81,35 @@ def read_part(name: str) -> str:
     return files("rnnbench.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _title(document: Document) -> str:
+def _machines(document: Document) -> str:
     machines = dict.fromkeys(
         contents.run.machine.gpus[0].name if contents.run.machine.gpus else contents.run.machine.cpu
         for contents in document.runs
     )
-    return f"What flexibility costs: {', '.join(machines)}"
+    return ", ".join(machines)
+
+
+#: Columns that only the page's table has.
+_OWN_LEGEND = """
+compiling   first call and warm-up, less the time of as many steady batches
+of limit    the least time the machine needs for this work, divided by the wall time"""
+
+
+def _legend(document: Document) -> list[tuple[str, str]]:
+    """The columns of the page's table, and what they mean."""
+    profiled = any(was_profiled(row) for rows in document.analysis.rows for row in rows)
+    text = LEGEND + _OWN_LEGEND + (PROFILE_LEGEND if profiled else "")
+    return [(line[:12].strip(), line[12:]) for line in text.splitlines() if not line.startswith("warm-up")]
+
+
+def _row_numbers(document: Document) -> list[dict[RowId, int]]:
+    """For each panel, the numbers of its rows in the page's data."""
+    numbers: list[dict[RowId, int]] = [{} for _ in document.panels]
+    groups = {panel.group: number for number, panel in enumerate(document.panels)}
+    rows = ((run, row) for run, rows in enumerate(document.analysis.rows) for row in rows)
+    for number, (run, row) in enumerate(rows):
+        numbers[groups[Group(run, *row.group)]][row_id(row)] = number
+    return numbers
 
 
 def _run_facts(name: str, contents: Contents) -> dict[str, Any]:
@@ -88,6 +119,7 @@ def _run_facts(name: str, contents: Contents) -> dict[str, Any]:
     gpus = "; ".join(describe_gpus(contents))
     processor = f"{machine.cpu}, {machine.cores} cores, {machine.cpus} processors"
     facts = [
+        ("made", run.created[:16].replace("T", " ") + " UTC"),
         ("processor", processor),
         ("caches", caches),
         ("memory", units.size(machine.memory_bytes)),
@@ -97,15 +129,11 @@ def _run_facts(name: str, contents: Contents) -> dict[str, Any]:
         ("load at the start", "" if machine.load is None else f"{machine.load:.2f}"),
         ("method", f"{describe_method(contents)}, seed {method.seed}, at most {method.limit_seconds:g} s a launch"),
         ("denormals", "flushed to zero" if method.flush_denormals else "kept"),
-        ("made by", f"rnnbench {run.tool.version} {run.tool.revision}".strip()),
+        ("by", f"rnnbench {run.tool.version} {run.tool.revision}".strip()),
         ("command", " ".join(("rnnbench", *run.command))),
     ]
     return {
         "name": name,
-        "created": run.created[:16].replace("T", " ") + " UTC",
-        "machine": "; ".join(filter(None, (gpus, processor))),
-        "system": machine.system,
-        "method": describe_method(contents),
         "facts": [(heading, value) for heading, value in facts if value],
         "environments": list(run.environments.values()),
         "damaged": contents.damaged,
@@ -150,6 +178,7 @@ def page_data(document: Document, charts: list[Chart]) -> str:
             for name, contents in zip(document.names, document.runs, strict=True)
         ],
         "groups": [_group(document, number) for number in range(len(document.panels))],
+        "opens": first_group(document),
         "charts": [{"group": chart.panel, "kind": chart.kind} for chart in charts],
         "frameworks": frameworks(document),
         "below": UNRANKED_STATUSES,
@@ -171,7 +200,6 @@ def _group(document: Document, number: int) -> dict[str, Any]:
     panel = document.panels[number]
     group = panel.group
     run = document.runs[group.run].run
-    workload = run.workloads[group.workload]
     return {
         "run": group.run,
         "workload": group.workload,
@@ -179,8 +207,6 @@ def _group(document: Document, number: int) -> dict[str, Any]:
         "device": group.device,
         "precision": group.precision,
         "machine": machine_name(run, group.device, find_node(panel.rows)),
-        "shape": f"batch {workload.batch} × {workload.steps} steps",
-        "summary": [{"kind": each.kind, "text": each.text} for each in panel.analysis.summary],
     }
 
 

@@ -44,7 +44,9 @@ def write_report(
         from rnnbench.report.charts.gallery import charted, draw_charts
         from rnnbench.report.charts.theme import as_file, as_png
 
-        drawings = draw_charts(document, charted(document, charts), say)
+        drawings = draw_charts(
+            document, charted(document, charts), say, for_page="html" in chosen, for_files=bool({"svg", "png"} & chosen)
+        )
         for chart in drawings:
             if "svg" in chosen:
                 files[f"charts/{chart.name}.svg"] = as_file(chart.svg, chart.description)

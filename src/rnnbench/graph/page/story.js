@@ -95,7 +95,7 @@
 
   function start() {
     const asked = /^#at=(\d+)$/.exec(location.hash);
-    position = asked ? Math.min(last, Number(asked[1])) : 0;
+    position = asked ? Math.min(last, Number(asked[1])) : 1; // it opens on the first statement
     update();
   }
 

@@ -8,8 +8,9 @@ import altair as alt
 from rnnbench import units
 from rnnbench.analysis.row import Row
 from rnnbench.domain.result import Launch
-from rnnbench.report.charts.marks import ROWS, TIME_LABEL, by_framework, finish, point, readable, time_label
-from rnnbench.report.charts.theme import GROUND, INK, MUTED, Look
+from rnnbench.report.charts.labels import readable
+from rnnbench.report.charts.marks import ROWS, TIME_LABEL, by_framework, finish, point, time_label
+from rnnbench.report.charts.theme import GROUND, INK, MUTED, WIDE, Look
 from rnnbench.report.document import Panel
 
 _ROW = 21  # points for one bar and the space after it
@@ -19,7 +20,7 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
     """Fastest first. Rows that are wrong or above the limit follow as outlines, without a ratio."""
     wrong = [row for row in panel.unranked if row.wall_s is not None]
     data = [_datum(panel, row) for row in (*panel.ranked, *wrong)]
-    colours, _ = by_framework((datum["framework"] for datum in data), looks)
+    colour, _ = by_framework((datum["framework"] for datum in data), looks, WIDE)
     room = 1.22 * max(datum["high"] for datum in data)
     base = alt.Chart(ROWS).encode(
         y=alt.Y("name", type="nominal", sort=None, title=None, axis=alt.Axis(ticks=False, domain=False, labelPadding=8))
@@ -32,19 +33,18 @@ def bars(panel: Panel, looks: dict[str, Look], subtitle: str) -> dict[str, Any]:
         axis=alt.Axis(labelExpr=TIME_LABEL, tickCount=6),
     )
     low, high = alt.X("low", type="quantitative"), alt.X("high", type="quantitative")
-    colour = alt.Color("framework", type="nominal", scale=colours)
     filled = base.transform_filter("!datum.wrong").mark_bar(height=13).encode(x=time, color=colour)
     outlined = (
         base.transform_filter("datum.wrong")
         .mark_bar(height=12, fill=GROUND.light, strokeWidth=1.2, strokeDash=[3, 2])
-        .encode(x=time, stroke=alt.Stroke("framework", type="nominal", scale=colours))
+        .encode(x=time, stroke=alt.Stroke("framework", type="nominal", scale=colour["scale"], legend=colour["legend"]))
     )
     whisker = base.mark_rule(color=INK.light, strokeWidth=1.4).encode(x=low, x2=alt.X2("high"))
     end = base.mark_tick(color=INK.light, thickness=1.4, height=7)
     label = base.mark_text(align="left", dx=7).encode(x=high, text=alt.Text("label", type="nominal"))
     layers = [filled, outlined, whisker, end.encode(x=low), end.encode(x=high), *readable(label)]
     return finish(
-        layers, data, title=f"Time of one batch: {panel.title}", subtitle=subtitle, width=560, height=_ROW * len(data)
+        layers, data, title=f"Time of one batch: {panel.title}", subtitle=subtitle, width=WIDE, height=_ROW * len(data)
     )
 
 
@@ -53,7 +53,7 @@ def _datum(panel: Panel, row: Row) -> dict[str, Any]:
     ratio = row.status if row.ratio is None or wrong else units.marked(units.times(row.ratio), row.ratio_uncertain)
     unsteady = " · not steady" if row.steady is False else ""
     return {
-        **point(row),
+        **point(row, panel.name(row)),
         "name": panel.name(row),
         "wrong": wrong,
         "label": f"{time_label(row)} · {ratio}{unsteady}{' ~' if row.noisy else ''}",
@@ -71,8 +71,7 @@ def samples(
             clock += sample.seconds
             time = sample.seconds / sample.batches
             data.append({"clock": clock, "time": time, "launch": number, "wall": row.wall_s})
-    colours, _ = by_framework([row.framework], looks)
-    (colour,) = colours.range
+    colour = looks[row.framework].tone.light
     base = alt.Chart(ROWS).encode(
         x=alt.X("clock", type="quantitative", title="timed so far", axis=alt.Axis(labelExpr=TIME_LABEL)),
         y=alt.Y(
@@ -93,4 +92,4 @@ def samples(
     )
     title = f"Samples of {panel.name(row)}: {panel.title}"
     layers = [wall, line, base.mark_point(color=colour, filled=True, size=45, opacity=1)]
-    return finish(layers, data, title=title, subtitle=subtitle, width=560, height=220)
+    return finish(layers, data, title=title, subtitle=subtitle, width=WIDE, height=220)

@@ -1,14 +1,16 @@
-"""Parts that charts share: colours by framework, readable labels, logarithmic axes, the finished specification."""
+"""Parts that charts share: colours by framework, points, logarithmic axes, the finished specification."""
 
 import math
 from collections.abc import Iterable
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
 
 from rnnbench import units
 from rnnbench.analysis.row import Row
-from rnnbench.report.charts.theme import GROUND, MUTED, Look
+from rnnbench.report.charts.labels import label_layers, text_width
+from rnnbench.report.charts.theme import FONT_SIZE, Look
 
 Data = list[dict[str, Any]]
 
@@ -19,21 +21,20 @@ ROWS = alt.NamedData("rows")
 ONCE = alt.InlineData(values=[{}])
 
 
-def by_framework(names: Iterable[str], looks: dict[str, Look]) -> tuple[alt.Scale, alt.Scale]:
-    """The scales of colour and of shape."""
+def by_framework(
+    names: Iterable[str], looks: dict[str, Look], width: int, explained: bool = True
+) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape, with one legend for both that has as many columns as fit, unless a neighbour explains them."""
     domain = sorted(set(names))
+    widths, room = [text_width(name) + _SYMBOL for name in domain], plot_width(width)
+    columns = len(domain) if sum(widths) < room else max(1, int(room // max(widths)))
+    legend = alt.Legend(columns=columns) if explained else None
+    colours = alt.Scale(domain=domain, range=[looks[name].tone.light for name in domain])
+    shapes = alt.Scale(domain=domain, range=[looks[name].shape for name in domain])
     return (
-        alt.Scale(domain=domain, range=[looks[name].tone.light for name in domain]),
-        alt.Scale(domain=domain, range=[looks[name].shape for name in domain]),
+        alt.Color("framework", type="nominal", scale=colours, legend=legend),
+        alt.Shape("framework", type="nominal", scale=shapes, legend=legend),
     )
-
-
-def readable(text: alt.Chart, colour: str = MUTED.light) -> list[alt.Chart]:
-    """The text twice: first as a thick outline in the background's colour, so that lines do not cross it."""
-    halo = text.copy(deep=True)
-    halo.mark = {**text.mark.to_dict(), "stroke": GROUND.light, "strokeWidth": 4, "color": GROUND.light, "aria": False}
-    text.mark["color"] = colour
-    return [halo, text]
 
 
 def wall_of(row: Row) -> float:
@@ -51,46 +52,60 @@ def ends(rows: Iterable[Row]) -> list[float]:
     return [time for row in rows for time in (row.wall_low_s, row.wall_high_s) if time]
 
 
-def point(row: Row) -> dict[str, Any]:
-    """The fields that every chart of a row's time needs."""
-    return {"framework": row.framework, "wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
+def point(row: Row, name: str) -> dict[str, Any]:
+    """The fields that every chart of a row's time needs. The page finds the row by the name before the colon."""
+    times = {"wall": row.wall_s, "low": row.wall_low_s, "high": row.wall_high_s}
+    return {"framework": row.framework, "about": f"{name}: {time_label(row)} a batch", **times}
 
 
 def series(
-    base: alt.Chart, up: dict[str, Any], *, detail: str, looks: dict[str, Look], names: Iterable[str]
+    base: alt.Chart, up: dict[str, Any], *, detail: str, colour: alt.Color, shape: alt.Shape, data: Data
 ) -> list[alt.Chart]:
-    """Lines of times with a point, an interval and a label for each row; the labels are at `place`."""
-    colours, shapes = by_framework(names, looks)
-    colour = alt.Color("framework", type="nominal", scale=colours)
+    """Lines of times with a point and an interval for each row, and labels on their sides."""
     wall = alt.Y("wall", type="quantitative", **up)
-    label = base.mark_text(align="left", dx=10).encode(
-        y=alt.Y("place", type="quantitative", **up), text=alt.Text("label", type="nominal")
-    )
-    halo, label = readable(label)
+    halos, labels = label_layers(base, wall, (datum["side"] for datum in data))
     return [
         base.mark_line(strokeWidth=1.6, opacity=0.55).encode(
             y=wall, color=colour, detail=alt.Detail(detail, type="nominal")
         ),
-        halo,  # below the points, so that it hides none
+        *halos,  # below the points, so that they hide none
         base.mark_rule(strokeWidth=1.4).encode(
             y=alt.Y("low", type="quantitative", **up), y2=alt.Y2("high"), color=colour
         ),
-        base.mark_point(filled=True, size=75, opacity=1).encode(
-            y=wall, color=colour, shape=alt.Shape("framework", type="nominal", scale=shapes)
-        ),
-        label,
+        points(base).encode(y=wall, color=colour, shape=shape),
+        *labels,
     ]
+
+
+def points(base: alt.Chart) -> alt.Chart:
+    """A point for each row. Its description, the field `about`, is what the page shows to who points at it."""
+    about = alt.Description("about", type="nominal")
+    return base.mark_point(filled=True, size=75, opacity=1, aria=True).encode(description=about)
+
+
+#: Room beside the plot: for the axis with its title, and the space around a drawing.
+_BESIDE = 90
+_SYMBOL = 26  # in a legend: a symbol with its spaces
+
+
+def plot_width(width: int) -> int:
+    """At least what is left of a drawing's width for the plot, when all else has its place."""
+    return width - _BESIDE
 
 
 def finish(
     layers: list[alt.Chart], data: Data, *, title: str, subtitle: str, width: int, height: int, **others: Data
 ) -> dict[str, Any]:
-    """The specification; `others` is data that some layers refer to by name.
+    """The specification; `width` is that of the whole drawing, and `others` data that some layers refer to by name.
 
     Tests check it against Vega-Lite's schema. It is not done here, because it takes as long as drawing.
     """
+    letters = round((width - 24) / (0.53 * FONT_SIZE))
     chart = alt.layer(*layers).properties(
-        width=width, height=height, title=alt.TitleParams(text=title, subtitle=subtitle)
+        width=width,
+        height=height,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        title=alt.TitleParams(text=wrap(title, letters), subtitle=wrap(subtitle, letters)),
     )
     spec = chart.to_dict(validate=False)
     return {**spec, "datasets": {**spec.get("datasets", {}), "rows": data, **others}}
@@ -110,6 +125,11 @@ def log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
     return [value for value in ticks if low <= value <= high]
+
+
+def log_place(value: float, low: float, high: float, length: float) -> float:
+    """How far along a logarithmic axis of this length a value is."""
+    return math.log(value / low) / math.log(high / low) * length
 
 
 def log_domain(values: Iterable[float], margin: float = 1.25) -> tuple[float, float]:
@@ -132,44 +152,3 @@ def log_time(low: float, high: float, title: str) -> dict[str, alt.Scale | alt.A
     """`scale` and `axis` of a logarithmic axis in seconds."""
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     return {"scale": scale, "axis": alt.Axis(values=log_ticks(low, high), labelExpr=TIME_LABEL, title=title)}
-
-
-LINE = 13.0  # points between two labels, at least
-
-
-def label_positions(values: list[float], low: float, high: float, height: float) -> list[float]:
-    """Where on a logarithmic axis the labels of these values go, largest first; they are moved apart if needed."""
-    span = math.log(high / low)
-    wanted = [math.log(high / value) / span * height for value in values]  # points from the top
-    return [high * math.exp(-place / height * span) for place in spread_apart(wanted, LINE, height)]
-
-
-def columns(places: list[float], width: float) -> list[list[int]]:
-    """Groups of indexes whose labels could overlap: neighbours in a group are closer than a label's width."""
-    groups: list[list[int]] = []
-    for index in sorted(range(len(places)), key=lambda index: places[index]):
-        if groups and places[index] - places[groups[-1][-1]] < width:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
-
-
-def spread_apart(wanted: list[float], least: float, height: float) -> list[float]:
-    """Positions at least `least` apart, each as near as possible to the wanted one; `wanted` is ascending.
-
-    Neighbours that would overlap are joined into a block, which is placed at the mean of what its members want.
-    """
-    blocks: list[list[float]] = []  # for each member of a block, where it wants the block to begin
-    starts: list[float] = []
-    for position in wanted:
-        blocks.append([position])
-        starts.append(position)
-        while len(blocks) > 1 and starts[-2] + least * len(blocks[-2]) > starts[-1]:
-            starts.pop()
-            last = blocks.pop()
-            before = least * len(blocks[-1])
-            blocks[-1] += [member - before for member in last]
-            most = height - least * (len(blocks[-1]) - 1)
-            starts[-1] = max(min(sum(blocks[-1]) / len(blocks[-1]), most), 0.0)
-    return [start + least * index for start, block in zip(starts, blocks, strict=True) for index in range(len(block))]

@@ -69,6 +69,10 @@ def looks(frameworks: Iterable[str]) -> dict[str, Look]:
 
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+FONT_SIZE = 12  # of all text in all charts
+
+#: The width of a drawing in points, and of the one for telephones. The page shows both at their own size.
+WIDE, NARROW = 1100, 360
 CONFIG: dict[str, Any] = {
     "aria": False,  # a drawing has one description as a whole; the table has its numbers
     "background": GROUND.light,
@@ -78,18 +82,18 @@ CONFIG: dict[str, Any] = {
     "title": {
         "anchor": "start",
         "color": INK.light,
-        "fontSize": 15,
+        "fontSize": FONT_SIZE,
         "fontWeight": 600,
         "subtitleColor": MUTED.light,
-        "subtitleFontSize": 12,
+        "subtitleFontSize": FONT_SIZE,
         "offset": 14,
         "subtitlePadding": 4,
     },
     "axis": {
         "labelColor": MUTED.light,
-        "labelFontSize": 11,
+        "labelFontSize": FONT_SIZE,
         "titleColor": MUTED.light,
-        "titleFontSize": 11,
+        "titleFontSize": FONT_SIZE,
         "titleFontWeight": "normal",
         "gridColor": GRID.light,
         "domainColor": GRID.light,
@@ -100,13 +104,14 @@ CONFIG: dict[str, Any] = {
         "orient": "top",
         "direction": "horizontal",
         "labelColor": INK.light,
-        "labelFontSize": 12,
+        "labelFontSize": FONT_SIZE,
+        "labelLimit": 0,  # none
         "title": None,
         "symbolStrokeWidth": 0,
         "symbolOpacity": 1,
         "offset": 6,
     },
-    "text": {"color": INK.light, "fontSize": 11},
+    "text": {"color": INK.light, "fontSize": FONT_SIZE},
     "rule": {"color": INK.light},
 }
 

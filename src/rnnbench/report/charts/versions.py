@@ -15,39 +15,54 @@ from rnnbench.analysis.row import Row
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import version_key
 from rnnbench.published.rows import version_of
+from rnnbench.report.charts.labels import place_labels, text_width
 from rnnbench.report.charts.marks import (
     ONCE,
     ROWS,
     Data,
+    by_framework,
     ends,
     finish,
-    label_positions,
     log_domain,
+    log_place,
     log_ratio,
     log_time,
+    plot_width,
     point,
     series,
     time_label,
-    wall_of,
 )
-from rnnbench.report.charts.theme import MUTED, Look, looks
+from rnnbench.report.charts.theme import MUTED, WIDE, Look, looks
 from rnnbench.report.document import Panel
 
-_COLUMN = 84  # points between two versions
-_HEIGHT = 300
+_HEIGHT = 320
+_PUBLISHED = 0.32  # of the width of a drawing that has room for both charts side by side
 
 
-def versions(lines: Sequence[HistoryLine], *, title: str, subtitle: str) -> dict[str, Any]:
-    """Lines of one framework and group. Only points with a ratio are drawn, and there must be at least one."""
-    look = looks(_name(line, lines) for line in lines)
-    measured = _measured(lines, look, title, subtitle)
+def versions(lines: Sequence[HistoryLine], *, title: str, subtitle: str, width: int = WIDE) -> dict[str, Any]:
+    """Lines of one framework and group. Only points with a ratio are drawn, and there must be at least one.
+
+    The published chart is on the left of the measured one, or below it where the drawing is narrow.
+    """
+    look = looks(_legend(line, lines) for line in lines)
     if not any(line.published for line in lines):
-        return measured
-    published = _published(lines, look)
+        return _measured(lines, look, title, subtitle, width)
+    beside = width == WIDE
+    left = round(_PUBLISHED * width) if beside else width
+    published = _published(lines, look, left)
+    measured = _measured(lines, look, title, subtitle, width - left if beside else width)
     datasets = {**published.pop("datasets"), **measured.pop("datasets")}
-    top_level = ("$schema", "config")  # not allowed in a part of a specification
+    top_level = ("$schema", "config", "autosize")  # not allowed in a part of a specification
     parts = [{key: value for key, value in part.items() if key not in top_level} for part in (published, measured)]
-    return {"$schema": measured["$schema"], "hconcat": parts, "spacing": 56, "datasets": datasets}
+    for part in parts:
+        part["width"] = plot_width(part["width"])  # parts of a drawing are not fitted to a width
+    own = {"color": "independent", "shape": "independent"}  # only the measured chart has a legend
+    return {
+        "$schema": measured["$schema"],
+        **({"hconcat": parts} if beside else {"vconcat": parts[::-1]}),
+        "resolve": {"scale": own, "legend": own},
+        "datasets": datasets,
+    }
 
 
 def compared(line: HistoryLine) -> list[HistoryPoint]:
@@ -55,93 +70,118 @@ def compared(line: HistoryLine) -> list[HistoryPoint]:
     return [point for point in line.points if point.ratio is not None]
 
 
-def _measured(lines: Sequence[HistoryLine], look: dict[str, Look], title: str, subtitle: str) -> dict[str, Any]:
+def _measured(
+    lines: Sequence[HistoryLine], look: dict[str, Look], title: str, subtitle: str, width: int
+) -> dict[str, Any]:
     points = [(line, point) for line in lines for point in compared(line)]
     two_frameworks = any(line.predecessor for line in lines)  # a historic one and its successor
     order = list(dict.fromkeys(_release(point, two_frameworks) for _, point in sorted(points, key=_version_order)))
     low, high = log_domain(end for _, point in points for end in _ends(point))
-    # All lines end at 1, where the labels are sorted by time, slowest on top.
-    points.sort(key=lambda pair: (pair[1].ratio or 0.0, pair[1].wall_s or 0.0), reverse=True)
     data: Data = [
         {
-            "framework": _name(line, lines),  # the field that determines colours
+            "framework": _legend(line, lines),  # the field that determines colours
+            "about": f"{_name(line, lines)} in {point.version}: {_ratio(point)}, {_time(point)} a batch",
             "version": _release(point, two_frameworks),
             "series": f"{line.name} {point.run}",
             "wall": point.ratio,
             "low": point.ratio_low,
             "high": point.ratio_high,
-            "label": f"{_name(line, lines)} · {units.marked(units.seconds(point.wall_s), point.uncertain)}"
-            if point.newest
-            else units.marked(units.times(point.ratio), point.ratio_uncertain),
+            "label": "" if point.newest else _ratio(point),
         }
         for line, point in points
     ]
-    _place_labels(data, low, high)
-    base = alt.Chart(ROWS).encode(x=_version_axis(order, -30 if two_frameworks else 0))
+    # Most changed first: what is level with the newest is read from the line at 1.
+    importance = sorted(range(len(data)), key=lambda index: -abs((data[index]["wall"] or 1.0) - 1.0))
+    _place_all(data, order, importance, low, high, width)
+    base = alt.Chart(ROWS).encode(x=_version_axis(order, width))
     up = log_ratio(low, high, "time of one batch relative to the newest version")
     newest = alt.Chart(ONCE).mark_rule(color=MUTED.light, strokeDash=[5, 4], strokeWidth=1.2)
-    layers = [newest.encode(y=alt.YDatum(1.0)), *series(base, up, detail="series", looks=look, names=look)]
-    return finish(layers, data, title=title, subtitle=subtitle, width=_width(order), height=_HEIGHT)
+    colour, shape = by_framework(look, look, width)
+    lines_of = series(base, up, detail="series", colour=colour, shape=shape, data=data)
+    layers = [newest.encode(y=alt.YDatum(1.0)), *lines_of]
+    return finish(layers, data, title=title, subtitle=subtitle, width=width, height=_HEIGHT)
 
 
-def _published(lines: Sequence[HistoryLine], look: dict[str, Look]) -> dict[str, Any]:
-    rows = [(_name(line, lines), row) for line in lines for row in line.published]
+def _published(lines: Sequence[HistoryLine], look: dict[str, Look], width: int) -> dict[str, Any]:
+    rows = [(line, row) for line in lines for row in line.published]
     order = sorted({version_of(row) for _, row in rows}, key=version_key)
     low, high = log_domain(row.wall_s for _, row in rows if row.wall_s)
     data: Data = [
         {
-            "framework": name,
+            "framework": _legend(line, lines),
+            "about": f"{_name(line, lines)} in {version_of(row)}, published: {units.seconds(row.wall_s)} a batch",
             "version": version_of(row),
-            "series": name,
+            "series": line.name,
             "wall": row.wall_s,
             "low": row.wall_s,  # no interval was published
             "high": row.wall_s,
             "label": units.seconds(row.wall_s),
         }
-        for name, row in sorted(rows, key=lambda pair: pair[1].wall_s or 0.0, reverse=True)
+        for line, row in sorted(rows, key=lambda pair: pair[1].wall_s or 0.0, reverse=True)
     ]
-    _place_labels(data, low, high)
+    _place_all(data, order, range(len(data)), low, high, width)
     first = rows[0][1]
-    base = alt.Chart(alt.NamedData("published")).encode(x=_version_axis(order))
+    base = alt.Chart(alt.NamedData("published")).encode(x=_version_axis(order, width))
     up = log_time(low, high, "published time of one batch")
+    colour, shape = by_framework(look, look, width, explained=False)
     return finish(
-        series(base, up, detail="series", looks=look, names=look),
+        series(base, up, detail="series", colour=colour, shape=shape, data=data),
         [],
         title=f"Published in {first.year}",
         subtitle=f"another machine: {first.hardware}",
-        width=_width(order),
+        width=width,
         height=_HEIGHT,
         published=data,
     )
 
 
-def _place_labels(data: Data, low: float, high: float) -> None:
-    """Moves the labels of each version apart; the data must be sorted, largest first."""
-    for version in {datum["version"] for datum in data}:
-        here = [datum for datum in data if datum["version"] == version]
-        places = label_positions([datum["wall"] for datum in here], low, high, _HEIGHT)
-        for datum, place in zip(here, places, strict=True):
-            datum["place"] = place
+def _ratio(point: HistoryPoint) -> str:
+    return units.marked(units.times(point.ratio), point.ratio_uncertain)
 
 
-def _version_axis(order: Sequence[str], angle: int = 0) -> alt.X:
+def _time(point: HistoryPoint) -> str:
+    return units.marked(units.seconds(point.wall_s), point.uncertain)
+
+
+def _place_all(
+    data: Data, order: Sequence[str], importance: Sequence[int], low: float, high: float, width: int
+) -> None:
+    """Decide on which side of its point each label is, where it has room."""
+    room = plot_width(width)
+    spots = [
+        (
+            room * (order.index(datum["version"]) + 0.5) / len(order),
+            _HEIGHT - log_place(datum["wall"], low, high, _HEIGHT),
+        )
+        for datum in data
+    ]
+    texts = [datum["label"] for datum in data]
+    sides = place_labels(spots, texts, importance, width=room, height=_HEIGHT)
+    for datum, side in zip(data, sides, strict=True):
+        datum["side"] = side
+
+
+def _version_axis(order: Sequence[str], width: int) -> alt.X:
+    crowded = max(map(text_width, order)) > plot_width(width) / len(order)
     return alt.X(
         "version",
         type="nominal",
         title=None,
         scale=alt.Scale(type="point", padding=0.5, domain=list(order)),
-        axis=alt.Axis(labelAngle=angle, grid=True),
+        axis=alt.Axis(labelAngle=-40 if crowded else 0, grid=True),
     )
-
-
-def _width(order: Sequence[str]) -> int:
-    return _COLUMN * max(2, len(order))
 
 
 def _name(line: HistoryLine, lines: Sequence[HistoryLine]) -> str:
     """For the legend: the current system, or the historic one where several have the same successor."""
     same = sum(other.system == line.system for other in lines)
     return line.predecessor if same > 1 and line.predecessor else line.system
+
+
+def _legend(line: HistoryLine, lines: Sequence[HistoryLine]) -> str:
+    """The name with the time of the newest version, where all lines meet and no label has room."""
+    newest = next((point for point in line.points if point.newest), None)
+    return f"{_name(line, lines)} · {_time(newest)}" if newest else _name(line, lines)
 
 
 def _release(point: HistoryPoint, two_frameworks: bool) -> str:
@@ -159,9 +199,6 @@ def _ends(point: HistoryPoint) -> list[float]:
     return [end for end in (point.ratio_low, point.ratio, point.ratio_high) if end is not None]
 
 
-_PANEL_HEIGHT = 340
-
-
 def rows_with_history(panel: Panel) -> list[Row]:
     """The verified rows whose system has rows in several environments."""
     environments: dict[str, set[str]] = {}
@@ -171,7 +208,7 @@ def rows_with_history(panel: Panel) -> list[Row]:
 
 
 def history(
-    panel: Panel, looks: dict[str, Look], subtitle: str, environments: dict[str, Environment]
+    panel: Panel, looks: dict[str, Look], subtitle: str, environments: dict[str, Environment], width: int = WIDE
 ) -> dict[str, Any]:
     """A line for each system over its environments, oldest first, with a label at the end."""
     rows = rows_with_history(panel)
@@ -181,38 +218,19 @@ def history(
     )
     newest = {row.system: row for row in sorted(rows, key=lambda row: order.index(row.environment))}
     low, high = log_domain(ends(rows))
-    places: dict[str, float] = {}
-    for environment in order:
-        last = sorted((row for row in newest.values() if row.environment == environment), key=wall_of, reverse=True)
-        labels = label_positions([wall_of(row) for row in last], low, high, _PANEL_HEIGHT)
-        places.update({row.system: label for row, label in zip(last, labels, strict=True)})
     data = [
         {
-            **point(row),
-            "environment": row.environment,
+            **point(row, panel.name(row)),
+            "version": row.environment,
             "system": row.system,
-            "place": places[row.system],
             "label": f"{row.system} · {time_label(row)}" if newest[row.system] is row else "",
         }
         for row in rows
     ]
-    base = alt.Chart(ROWS).encode(
-        x=alt.X(
-            "environment",
-            type="nominal",
-            title=None,
-            scale=alt.Scale(type="point", padding=0.5, domain=order),
-            axis=alt.Axis(labelAngle=-30, grid=True),
-        )
-    )
-    layers = series(
-        base,
-        log_time(low, high, "time of one batch"),
-        detail="system",
-        looks=looks,
-        names=(row.framework for row in rows),
-    )
+    _place_all(data, order, range(len(rows)), low, high, width)
+    base = alt.Chart(ROWS).encode(x=_version_axis(order, width))
+    colour, shape = by_framework((row.framework for row in rows), looks, width)
+    up = log_time(low, high, "time of one batch")
+    layers = series(base, up, detail="system", colour=colour, shape=shape, data=data)
     title = f"From version to version: {panel.title}"
-    return finish(
-        layers, data, title=title, subtitle=subtitle, width=_COLUMN * max(5, len(order)), height=_PANEL_HEIGHT
-    )
+    return finish(layers, data, title=title, subtitle=subtitle, width=width, height=_HEIGHT)

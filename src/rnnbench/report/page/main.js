@@ -1,6 +1,6 @@
-// The whole page: the choices at the top, the summary, the charts, the table, and the open row.
+// The whole page: which group's answer, bars and charts are shown, the table, and the open row.
 
-const KINDS = { flexibility: "Speed over flexibility", gap: "The gap", bars: "Time of one batch", compiling: "Does compiling pay", history: "From version to version" };
+const KINDS = { gap: "The gap", compiling: "Does compiling pay", history: "From version to version" }; // those behind tabs
 
 function showChoices() {
   for (const select of byId("choose").elements) {
@@ -15,14 +15,17 @@ function showChoices() {
   byId("status").replaceChildren(element("option", { value: "" }, "all"), ...statuses.map((text) => element("option", { value: text }, text)));
   byId("status").value = state.status;
   if (byId("filter").value !== state.filter) byId("filter").value = state.filter;
+  byId("all-columns").checked = state.columns === "all";
 }
 
-function showSummary(groups) {
-  const only = groups.length === 1 ? data.groups[groups[0]] : null;
-  byId("where").textContent = only
-    ? `${only.workload} (${only.shape}) · ${only.phase} · ${only.device} · ${only.precision} · ${only.machine}`
-    : `${groups.length} groups are chosen. Rows are compared only within a group: choose a workload, phase, device and precision.`;
-  byId("says").replaceChildren(...(only ? only.summary : []).map((one) => element("p", { "data-kind": one.kind }, one.text)));
+// Cards, bars and their choice. Rows are compared within a group only, so of several groups there is no answer.
+function showAnswer(groups) {
+  const only = groups.length === 1 ? groups[0] : null;
+  for (const part of document.querySelectorAll(".card[data-group], #bars-section [data-group]")) part.hidden = Number(part.dataset.group) !== only;
+  for (const button of document.querySelectorAll("[data-choose]")) button.setAttribute("aria-pressed", String(Number(button.dataset.choose) === only));
+  byId("bars-section").hidden = only === null;
+  byId("where").hidden = only !== null;
+  byId("where").textContent = `${groups.length} groups are chosen. Rows are compared only within a group: choose a workload, phase, device and precision.`;
 }
 
 function showCharts(groups) {
@@ -35,11 +38,45 @@ function showCharts(groups) {
     onclick: () => { state.chart = one; show(); byId(`tab-${one}`).focus(); },
   }, KINDS[one])));
   for (const figure of document.querySelectorAll("figure.chart")) {
-    figure.hidden = !(Number(figure.dataset.group) === group && figure.dataset.kind === kind);
-    if (!figure.hidden) figure.setAttribute("aria-labelledby", `tab-${kind}`);
+    const tab = figure.dataset.kind in KINDS; // the others are always shown
+    figure.hidden = Number(figure.dataset.group) !== group || (tab && figure.dataset.kind !== kind);
+    if (tab) {
+      figure.setAttribute("role", "tabpanel");
+      figure.setAttribute("aria-labelledby", `tab-${figure.dataset.kind}`);
+    }
   }
+  byId("charts").hidden = !data.charts.length;
   byId("no-chart").hidden = kinds.length > 0;
-  byId("no-chart").textContent = data.charts.length ? "This group has no charts: rnnbench report --charts sets how many groups have them." : "This report has no charts, or nothing was measured.";
+}
+
+// The row of a bar or of a point in a chart; a point's label begins with the row's name and a colon.
+function rowAt(node) {
+  const bar = node.closest("[data-row]");
+  if (bar) return { row: rows[Number(bar.dataset.row)], node: bar };
+  const point = node.closest(".chart svg [aria-label]");
+  if (!point) return null;
+  const group = Number(point.closest("figure").dataset.group);
+  const label = point.getAttribute("aria-label");
+  const named = (row) => label.startsWith(`${row.system} @ ${row.environment}: `) || label.startsWith(`${row.system}: `);
+  const row = rows.find((one) => one.group === group && named(one));
+  return row ? { row, node: point } : null;
+}
+
+function listenToPictures() {
+  const main = document.querySelector("main");
+  main.addEventListener("click", (event) => {
+    const chosen = event.target.closest("[data-choose]");
+    const found = rowAt(event.target);
+    if (chosen) { chooseGroup(data.groups[Number(chosen.dataset.choose)]); shown = PAGE; show(); }
+    else if (found) openRow(found.row);
+  });
+  for (const part of [byId("bars-section"), ...document.querySelectorAll("figure.chart")]) {
+    part.addEventListener("mouseover", (event) => {
+      const found = rowAt(event.target);
+      if (found) showHint(found.row, found.node, event.clientX + 12); else hideHint();
+    });
+    part.addEventListener("mouseleave", hideHint);
+  }
 }
 
 function openRow(row) {
@@ -51,7 +88,7 @@ function openRow(row) {
 function show() {
   const groups = data.groups.map((group, index) => (matches(group) ? index : -1)).filter((index) => index >= 0);
   showChoices();
-  showSummary(groups);
+  showAnswer(groups);
   showCharts(groups);
   showTable();
   writeAddress();
@@ -67,6 +104,7 @@ function restore() {
 
 byId("choose").addEventListener("change", (event) => { choose(event.target.name, event.target.value); shown = PAGE; show(); });
 byId("choose").addEventListener("submit", (event) => event.preventDefault());
+byId("all-columns").addEventListener("change", (event) => { state.columns = event.target.checked ? "all" : ""; show(); });
 byId("status").addEventListener("change", (event) => { state.status = event.target.value; show(); });
 byId("filter").addEventListener("input", (event) => { state.filter = event.target.value; shown = PAGE; show(); });
 byId("tabs").addEventListener("keydown", (event) => {
@@ -74,14 +112,20 @@ byId("tabs").addEventListener("keydown", (event) => {
   const tabs = [...byId("tabs").children];
   if (step) tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length].click();
 });
-document.querySelector("[data-skip]").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); byId("results").scrollIntoView(); });
+for (const link of document.querySelectorAll("[data-skip]")) {
+  link.addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); byId("results").scrollIntoView(); });
+}
 dialog.addEventListener("close", () => {
   const key = state.row;
   state.row = "";
   writeAddress();
-  const node = [...byId("table").tBodies[0].rows].find((one) => one.row && one.row.key === key);
-  if (node) { node.focus(); hideHint(); }
+  // The focus is back where it was. If it was nowhere, it goes to the row, and the page stays where it is.
+  const node = document.activeElement === document.body && [...byId("table").tBodies[0].rows].find((one) => one.row && one.row.key === key);
+  if (node) node.focus({ preventScroll: true });
+  hideHint();
 });
 addEventListener("hashchange", restore);
+addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
+listenToPictures();
 listenToTable();
 restore();

@@ -3,8 +3,8 @@
 const AXES = ["run", "workload", "phase", "device", "precision"];
 const value = (group, axis) => (axis === "run" ? data.runs[group.run].name : group[axis]);
 
-const first = data.groups[0];
-const DEFAULTS = { sort: "", order: "up", filter: "", status: "", chart: "flexibility", row: "" };
+const first = data.groups[data.opens];
+const DEFAULTS = { sort: "", order: "up", filter: "", status: "", columns: "", chart: "", row: "" };
 for (const axis of AXES) DEFAULTS[axis] = first ? value(first, axis) : "";
 const state = { ...DEFAULTS };
 
@@ -16,6 +16,10 @@ function choose(axis, wanted) {
   if (data.groups.some(matches)) return;
   const group = data.groups.find((one) => value(one, axis) === wanted);
   if (group) for (const other of AXES) if (state[other] !== "") state[other] = value(group, other);
+}
+
+function chooseGroup(group) {
+  for (const axis of AXES) state[axis] = value(group, axis);
 }
 
 function readAddress() {

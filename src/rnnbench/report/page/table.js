@@ -6,7 +6,7 @@ const PAGE = 300; // rows drawn at once; a button shows more
 const COLUMNS = [
   { name: "system", heading: "system", key: (row) => row.system, cell: systemCell, class: "system" },
   { name: "bar", heading: "", cell: barCell, class: "bar" },
-  { name: "wall", heading: "wall time", key: (row) => row.wall_s, cell: (row) => marked(seconds(row.wall_s), row.uncertain), class: "number" },
+  { name: "wall", heading: "wall", key: (row) => row.wall_s, cell: (row) => marked(seconds(row.wall_s), row.uncertain), class: "number" },
   { name: "interval", heading: "95 % interval", key: (row) => row.wall_high_s - row.wall_low_s, cell: (row) => span(row.wall_low_s, row.wall_high_s, row.wall_s), class: "number" },
   { name: "elapsed", heading: "elapsed", key: (row) => row.elapsed_s, cell: (row) => (known(row.elapsed_s) ? `${seconds(row.elapsed_s)} (×${row.batches})` : NONE), class: "number" },
   { name: "rate", heading: "seq/s", key: (row) => row.sequences_per_s, cell: (row) => amount(row.sequences_per_s), class: "number" },
@@ -21,6 +21,10 @@ const COLUMNS = [
   { name: "new-length", heading: "new length", key: (row) => row.new_length_s, cell: (row) => reshaped(row.new_length_s, row.new_length), class: "number" },
   { name: "status", heading: "status", key: (row) => row.status, cell: statusCell, class: "status" },
 ];
+
+// Left out where the window is too narrow for all, the first of these first: the status stays in sight.
+const LEAST = ["new-length", "new-batch", "elapsed", "host", "operators", "first", "rate", "limit", "compile", "memory", "interval", "bar"];
+document.head.append(element("style", {}, LEAST.map((name) => `#table[data-without~="${name}"] .is-${name} { display: none; }`).join("\n")));
 
 let shown = PAGE;
 let visible = [];
@@ -94,13 +98,29 @@ function showTable() {
   body.replaceChildren(...part.map((row, index) => tableRow(row, index, index > 0 && part[index - 1].counts && !row.counts)));
   if (!part.length) body.append(element("tr", {}, element("td", { colspan: columns.length }, "No row matches.")));
   byId("count").textContent = `${visible.length} row${visible.length === 1 ? "" : "s"}`;
+  fitTable();
   const left = visible.length - part.length;
   byId("more").hidden = left <= 0;
   byId("more").textContent = `Show ${Math.min(left, PAGE)} more of ${left}`;
 }
 
+function fitTable() {
+  const table = byId("table"), frame = table.parentElement;
+  const without = [];
+  table.dataset.without = "";
+  if (state.columns === "all") return;
+  for (const name of LEAST) {
+    if (frame.scrollWidth <= frame.clientWidth) break;
+    if (name === state.sort) continue;
+    without.push(name);
+    table.dataset.without = without.join(" ");
+  }
+}
+
+const classOf = (column) => `${column.class} is-${column.name}`;
+
 function headCell(column) {
-  const numeric = column.class === "number" ? "number" : null;
+  const numeric = column.class === "number" ? `number is-${column.name}` : `is-${column.name}`;
   if (!column.key) return element("td", { class: numeric, "aria-hidden": "true" });
   const active = state.sort === column.name || (state.sort === "" && column.name === "wall");
   const order = !active ? null : state.order === "down" ? "descending" : "ascending";
@@ -126,7 +146,7 @@ function tableRow(row, index, line) {
 
 // A row without a time has its reason in place of numbers.
 function cells(row) {
-  if (known(row.wall_s)) return columns.map((column) => element("td", { class: column.class }, column.cell(row)));
+  if (known(row.wall_s)) return columns.map((column) => element("td", { class: classOf(column) }, column.cell(row)));
   return [
     element("td", { class: "system" }, systemCell(row)),
     element("td", { class: "status", colspan: columns.length - 1 }, statusCell(row)),
@@ -158,5 +178,6 @@ function listenToTable() {
   body.addEventListener("focusout", hideHint);
   body.addEventListener("mouseover", (event) => { const node = rowOf(event); if (node) showHint(node.row, node, event.clientX + 12); });
   body.addEventListener("mouseleave", hideHint);
+  new ResizeObserver(fitTable).observe(byId("table").parentElement);
   byId("more").addEventListener("click", () => { shown += PAGE; showTable(); });
 }
