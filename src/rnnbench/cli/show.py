@@ -129,6 +129,7 @@ def explain(
         say(show_details(analysis, [one.run for one in contents], groups, None if wide else terminal_width()))
     elif not claims:
         say(show_advice(analysis, groups, terminal_width()))
+        say("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
     if claims:
         say(("\n" if details else "") + claims_as_text(analysis.claims))
 
