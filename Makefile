@@ -5,13 +5,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: help setup bench test test-historic lint perf clean
+.PHONY: help setup bench test test-historic lint docs perf clean
 
 help:
 	@echo "make bench   compare the headline systems on this machine (under 10 minutes on 2 cores)"
 	@echo "make test    lint, types and all tests except those of old frameworks"
 	@echo "make test-historic   old frameworks, in the old interpreters (3.6 to 3.10) this machine has"
 	@echo "make setup   only create .venv with rnnbench in it"
+	@echo "make docs    the documentation as a site in site/, built strictly: a broken link is an error"
 	@echo "make perf    how fast the tool itself is"
 	@echo "make clean   remove .venv (environments stay in the cache: rnnbench env list)"
 
@@ -39,6 +40,9 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/mypy $(filter-out benchmarks/bare_loop.py benchmarks/rnnfuse.py,$(wildcard benchmarks/*.py))
 
+docs: setup
+	$(BIN)/zensical build --clean --strict
+
 perf: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/report.py
@@ -46,4 +50,4 @@ perf: setup
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf .venv
+	rm -rf .venv site

@@ -133,6 +133,7 @@ LAYERS = (
     ("analysis",),
     ("published",),
     ("report",),
+    ("progress",),
     ("api", "cli"),
 )
 #: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.

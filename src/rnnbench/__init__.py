@@ -4,7 +4,8 @@
 >>> plan = rnnbench.make_plan(["pytorch/stack/eager"], workloads=["ce-short[batch=4,steps=5]"], device="cpu")
 >>> results = rnnbench.run_plan(plan, "my-run", effort="quick")  # doctest: +SKIP
 >>> results.rows[0].wall_s  # doctest: +SKIP
->>> pandas.DataFrame(results.to_dicts())  # doctest: +SKIP
+>>> results.to_pandas()  # doctest: +SKIP
+>>> results.explain()  # doctest: +SKIP
 """
 
 from typing import TYPE_CHECKING, Any
@@ -50,3 +51,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'rnnbench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """What the library offers, imported already or not: prompts and notebooks complete names by this."""
+    return [*__all__, "__version__"]

@@ -1,6 +1,8 @@
 """The functions and types that `import rnnbench` offers."""
 
-from collections.abc import Collection, Mapping, Sequence
+import importlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +27,71 @@ from rnnbench.method import make_method
 from rnnbench.plan import Plan, Selection
 from rnnbench.plan import join_plans as join_plans  # part of the API as it is
 from rnnbench.plan import make_plan as plan_selection
-from rnnbench.report.document import Analysis, analyse
+from rnnbench.progress.notebook import NotebookProgress, in_notebook
+from rnnbench.published.sections import claims_as_text
+from rnnbench.report.document import Analysis, Document, analyse
+from rnnbench.report.explanation import show_advice, show_details
+from rnnbench.report.notebook import rows_as_html
+from rnnbench.report.write import FORMATS, write_document
 from rnnbench.store import Contents, read_folder
 from rnnbench.verify import verifier
 from rnnbench.verify.verifier import VerifiedPlan
 
+_WIDTH = 110  # of the lines of an explanation
+
+
+class Prose(str):
+    """A text of several lines that a notebook or a prompt shows as it is, not as a quoted string."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
 
 class Results:
-    """A run as read from its folder: `contents` is what is stored, `rows` what the tables show."""
+    """A run as read from its folder: `contents` is what is stored, `rows` what the tables show.
 
-    def __init__(self, contents: Contents) -> None:
+    In a notebook it is shown as its tables, with their answer.
+    """
+
+    def __init__(self, contents: Contents, name: str = "run") -> None:
         self.contents = contents
+        self.name = name
         self.rows: list[Row] = make_rows(contents)
+
+    def __repr__(self) -> str:
+        verified = sum(row.status == "verified" for row in self.rows)
+        return f"<rnnbench.Results of {self.name!r}: {len(self.rows)} rows, {verified} verified>"
+
+    def _repr_html_(self) -> str:
+        return rows_as_html(self.rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat dict per row, for `pandas.DataFrame` or `polars.DataFrame`."""
         return [msgspec.structs.asdict(row) for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a line for each row. pandas is not installed with rnnbench."""
+        try:
+            pandas = importlib.import_module("pandas")  # optional: the driver imports its dependencies alone by name
+        except ImportError as error:
+            raise UserError("pandas is not installed here", "pip install pandas, or use to_dicts()") from error
+        return pandas.DataFrame(self.to_dicts())
+
+    def report(
+        self, folder: str | Path, formats: Iterable[str] | str = FORMATS, charts: int | None = None
+    ) -> list[Path]:
+        """Write the page, Markdown, CSV, JSON and charts into a folder; returns the files."""
+        document = Document([self.name], [self.contents])
+        return write_document(document, Path(folder), [formats] if isinstance(formats, str) else formats, charts)
+
+    def explain(self, details: bool = False, claims: bool = False) -> Prose:
+        """What to do, in ten lines. `details`: every sentence with tables; `claims`: Carrot's (2019), tested here."""
+        analysis = analyse([self.contents])
+        parts = [show_details(analysis, [self.contents.run], analysis.groups, None)] if details else []
+        parts += [claims_as_text(analysis.claims)] if claims else []
+        return Prose("\n".join(parts or [show_advice(analysis, analysis.groups, _WIDTH)]))
 
 
 def make_plan(
@@ -108,32 +159,36 @@ def run_plan(
     plan: Plan, folder: str | Path, *, listener: Listener | None = None, profile: bool = False, **method: Any
 ) -> Results:
     """Run a plan into a new folder, and profile its cases if `profile`. `method` takes the options of `make_method`."""
-    contents = session.run(
-        plan,
-        make_method(**method),
-        Path(folder),
-        listener or Listener(),
-        command=("rnnbench.run_plan",),
-        profile=profile,
-    )
-    return Results(contents)
+    with _listening(listener) as heard:
+        contents = session.run(
+            plan,
+            make_method(**method),
+            Path(folder),
+            heard,
+            command=("rnnbench.run_plan",),
+            profile=profile,
+        )
+    return Results(contents, _name(Path(folder)))
 
 
 def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> VerifiedPlan:
     """Verify every case of a plan on the small version of its workload. Nothing is timed."""
-    return verifier.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+    with _listening(listener) as heard:
+        return verifier.verify_plan(plan, make_method(**method), heard, use_cache=use_cache)
 
 
 def try_abilities(
     plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any
 ) -> list[Entry]:
     """Try what the systems of a plan can do beyond the plain layer; its workloads do not matter. Nothing is timed."""
-    return abilities.try_abilities(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+    with _listening(listener) as heard:
+        return abilities.try_abilities(plan, make_method(**method), heard, use_cache=use_cache)
 
 
 def load_run(folder: str | Path) -> Results:
     """Read a run from its folder; `last` is the newest run."""
-    return Results(read_folder(run_named(Path(folder))))
+    found = run_named(Path(folder))
+    return Results(read_folder(found), _name(found))
 
 
 def compare_runs(
@@ -160,6 +215,20 @@ def version_history(
 def check_run(results: Results) -> list[Finding]:
     """Judge whether a run is fit to be published: it is when no finding has the level `problem`."""
     return check.check_run(results.contents)
+
+
+@contextmanager
+def _listening(listener: Listener | None) -> Iterator[Listener]:
+    """The listener that was given; otherwise a line of progress in a notebook, and silence elsewhere."""
+    if listener is not None or not in_notebook():
+        yield listener or Listener()
+    else:
+        with NotebookProgress() as progress:
+            yield progress
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name
 
 
 def _as_several(value: Sequence[str]) -> Sequence[str]:

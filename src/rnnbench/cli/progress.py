@@ -1,27 +1,14 @@
-"""Progress in the terminal: one line in place, with a bar and what is being done or was just measured.
+"""Progress in the terminal: a bar and one line in place. Elsewhere, as in a file, every result is a line."""
 
-Only what a reader must not miss stays as a line of its own: what failed, what is wrong, what was noisy, warnings. The
-line is drawn when something happens, never on a timer, because the driver must sleep while a worker measures. Where
-standard error is not a terminal, nothing can be drawn in place, and every result is a line.
-"""
-
-import time
 from types import TracebackType
 from typing import Self
 
-import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from rnnbench import units
-from rnnbench.analysis.profile_results import find_bottleneck
-from rnnbench.domain.ability import Entry
-from rnnbench.domain.case import Case
-from rnnbench.domain.profile import Profile, ProfileRecord
-from rnnbench.domain.result import Launch, Limit, Verification
-from rnnbench.launch.listener import Listener
+from rnnbench.progress.words import Narrator
 from rnnbench.text import printable, shortened
 
 _STYLES = {"verified": "green", "ok": "", "wrong": "bold red", "failed": "red", "timeout": "yellow", "none": "dim"}
@@ -31,10 +18,11 @@ _BAR_WIDTH = 16
 _COUNT_WIDTH = 16  # of `1,234/1,234` and the blanks between
 
 
-class Progress(Listener):
+class Progress(Narrator):
     """Writes to standard error, so that standard output contains only the result."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._console = Console(stderr=True, soft_wrap=True, highlight=False)
         self._bar = Bar(
             BarColumn(bar_width=_BAR_WIDTH),
@@ -45,9 +33,6 @@ class Progress(Listener):
             transient=True,
         )
         self._task = self._bar.add_task("", total=None, visible=False)
-        self._total = 0
-        self._done = 0
-        self._start = time.monotonic()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -67,126 +52,26 @@ class Progress(Listener):
 
     def preparing(self, text: str) -> None:
         self._bar.update(self._task, visible=True)
-        self._show_current(text)
+        super().preparing(text)
 
-    def _begin(self, text: str) -> None:
-        """Name a step: in place where that is possible, before its bar appears."""
-        if not self._console.is_terminal:
-            self.note(text)
-
-    def verifying(self, total: int) -> None:
-        if total:
-            self._begin(f"verifying {total} cases against the float64 reference")
-        self._begin_step(total, "verifying against the float64 reference")
-
-    def verified(self, verification: Verification) -> None:
-        case, worst = verification.case, verification.worst
-        detail = verification.reason or (f"largest error {worst}" if worst else "")
-        cached = ", from the cache" if verification.cached else ""
-        name = _case_name(msgspec.structs.replace(case, workload=case.workload.partition("[")[0]))
-        self._print_result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{cached}")
-
-    def measuring_limits(self, total: int) -> None:
-        if total:
-            self._begin("measuring the machine's limit: matrix products and copies")
-        self._begin_step(total, "measuring the machine's limit")
-
-    def limit_measured(self, limit: Limit) -> None:
-        name = f"{limit.environment} {limit.device} {limit.precision}"
-        if limit.outcome != "ok" or not limit.products:
-            what = f"{limit.outcome}: {limit.reason}" if limit.outcome != "ok" else limit.reason
-        else:
-            what = f"{units.rate(limit.flops_per_s, 'FLOP')}, {units.rate(limit.bytes_per_s, 'B')}"
-            what += ", noisy" if limit.noisy else ""
-        self._print_result(limit.outcome, f"{name}: {what}", remarkable=limit.noisy)
-
-    def timing(self, total: int) -> None:
-        self._begin(f"timing: {total} launches")
-        self._begin_step(total, "")
-
-    def launching(self, case: Case, round_number: int) -> None:
-        self._show_current(f"{_short_name(case)}: starting")
-
-    def stage(self, case: Case, stage: str) -> None:
-        self._show_current(f"{_short_name(case)}: {stage}")
-
-    def launched(self, launch: Launch) -> None:
-        if launch.outcome == "ok":
-            wall = launch.seconds / launch.batches
-            what = f"{units.seconds(wall)} a batch, first call {units.seconds(launch.first_call_s)}"
-            what += ", noisy" if launch.noisy else ""
-        else:
-            what = f"{launch.outcome}: {launch.reason}"
-        self._print_result(launch.outcome, f"{_case_name(launch.case)}: {what}", remarkable=launch.noisy)
-
-    def profiling(self, total: int) -> None:
-        if total:
-            self._begin(f"profiling: {total} launches, none of them a measurement")
-        self._begin_step(total, "")
-
-    def profiled(self, record: ProfileRecord) -> None:
-        if record.outcome != "ok":
-            what = f"{'no profiler' if record.outcome == 'none' else record.outcome}: {record.reason}"
-        elif isinstance(record, Profile):
-            what = str(find_bottleneck(record))
-        else:
-            changes = {"batch": "new batch size", "steps": "new length"}
-            costs = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
-            what = "; ".join(costs)
-        self._print_result(record.outcome, f"{_case_name(record.case)}: {what}")
-
-    def trying_abilities(self, total: int) -> None:
-        if total:
-            self._begin(f"trying {total} abilities of systems")
-        self._begin_step(total, "trying abilities")
-
-    def ability_tried(self, entry: Entry) -> None:
-        text = f"{entry.system} @ {entry.environment} {entry.device}: {entry.ability}: {entry.verdict}"
-        text += f", {entry.reason}" if entry.reason else ""
-        # That something cannot be done is a result like any other, and stands in the table.
-        self._print_result(entry.verdict if entry.verdict in ("wrong", "failed") else "ok", text)
+    def _can_draw(self) -> bool:
+        return self._console.is_terminal
 
     def _begin_step(self, total: int, text: str) -> None:
-        self._total, self._done, self._start = total, 0, time.monotonic()
-        self._bar.update(self._task, total=total, completed=0, description=text, visible=total > 0)
+        self._bar.update(self._task, visible=total > 0)
+        super()._begin_step(total, text)
+
+    def _keep(self, text: str, outcome: str) -> None:
+        number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
+        self._console.print(
+            Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
+        )
+
+    def _draw(self, text: str | None) -> None:
+        self._bar.update(self._task, completed=self._done, total=self._total or None)
+        if text is not None:
+            # Cut, since a second line could not be drawn over.
+            left = self._time_left()
+            room = max(10, self._console.width - _BAR_WIDTH - _COUNT_WIDTH - len(left))
+            self._bar.update(self._task, description=shortened(printable(text), room) + left)
         self._bar.refresh()
-
-    def _print_result(self, outcome: str, text: str, remarkable: bool = False) -> None:
-        self._done += 1
-        # Noisy launches are repeated, so there can be more results than expected.
-        self._total = max(self._total, self._done)
-        if remarkable or not self._console.is_terminal or outcome not in ("ok", "verified"):
-            number = f"[{self._done:{len(str(self._total))}}/{self._total}] "
-            self._console.print(
-                Text(number) + Text(printable(text), style=_STYLES[outcome]) + Text(self._time_left(), style="dim")
-            )
-        else:
-            self._describe(text)
-        self._bar.update(self._task, completed=self._done, total=self._total)
-        self._bar.refresh()
-
-    def _time_left(self) -> str:
-        left = self._total - self._done
-        if left <= 0 or self._done < 3:
-            return ""
-        seconds_each = (time.monotonic() - self._start) / self._done
-        return f"  ({units.duration(seconds_each * left)} left)"
-
-    def _show_current(self, text: str) -> None:
-        self._describe(text)
-        self._bar.refresh()
-
-    def _describe(self, text: str) -> None:
-        """What stands beside the bar: cut, since a second line could not be drawn over."""
-        left = self._time_left()
-        room = max(10, self._console.width - _BAR_WIDTH - _COUNT_WIDTH - len(left))
-        self._bar.update(self._task, description=shortened(printable(text), room) + left)
-
-
-def _case_name(case: Case) -> str:
-    return f"{case.system} @ {case.environment} {case.workload} {case.phase} {case.device} {case.precision}"
-
-
-def _short_name(case: Case) -> str:
-    """Enough to know where a run is."""
-    return f"{case.system} {case.phase} {case.workload}"

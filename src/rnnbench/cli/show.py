@@ -133,6 +133,7 @@ def explain(
         for one in contents:
             if own := show_own_cell(one, terminal_width()):
                 say(f"\n{own}")
+        say("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
     if claims:
         say(("\n" if details else "") + claims_as_text(analysis.claims))
 

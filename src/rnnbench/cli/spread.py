@@ -113,7 +113,7 @@ class SpreadProgress(Progress):
                 self._tell(part, before)
             self._seen[part.number] = part
         self._bar.update(self._task, completed=self._done)
-        self._show_current(f"{_counts(state)}{self._time_left()}")
+        self._show_current(_counts(state))
 
     def _tell(self, part: PartState, before: PartState | None) -> None:
         if before is not None and before.state == "running" and part.state in ("waiting", "running"):

@@ -55,7 +55,6 @@ def show_advice(analysis: Analysis, groups: Sequence[GroupAnalysis], width: int)
                 shown += wanted
         lines += shown
     lines += [wrapped(caution, "", "  ", min(width, WIDTH)) for caution in find_cautions(analysis, groups)]
-    lines.append("--details: every sentence, with tables; --claims: the conclusions of 2019, tested here")
     return "\n".join(lines)
 
 

@@ -1,6 +1,7 @@
 """docs/systems.md: every system and what it supports, written from the manifests alone."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from rnnbench.domain.catalog import CATALOG
@@ -14,17 +15,17 @@ _HEAD = """\
 `rnnbench systems --markdown > docs/systems.md`; a test checks it. `rnnbench systems --json` has the same for programs.
 
 - **Bold** systems are the quick comparison of `make bench`, some of them on one device only.
-- *Published as* is the label in the published tables (Braun 2018, Carrot 2019), or why there is none.
-- *Supports* is what the manifest offers, less what it declares impossible for every workload. *Except* has the numbers
-  of everything that it declares impossible; the reasons are below the table. In a run these rows are `unsupported`.
+- *Published as* is the label in the published tables (Braun 2018, Carrot 2019).
+- A section says what its rows support, and a row what it has besides or instead. Below is what is impossible and why;
+  in a run these rows are `unsupported`. TF32 is a mode of NVIDIA's tensor cores: no CPU has it.
 
 | framework | package | systems | granularities |
 |---|---|---:|---|
 """
 
 _TABLE = """\
-| system | what it is | published as | supports | except |
-|---|---|---|---|---|
+| system | what it is | supports |
+|---|---|---|
 """
 
 
@@ -45,46 +46,46 @@ def _overview(manifest: Manifest, systems: Sequence[System]) -> str:
 
 
 def _section(manifest: Manifest, systems: Sequence[System]) -> str:
-    numbered = list(
-        enumerate((gap for gap in manifest.unsupported if any(_concerns(gap, system) for system in systems)), 1)
-    )
+    supported = [_supports(manifest, system) for system in systems]
+    usual = Counter(supported).most_common(1)[0][0]
     rows = "".join(
         _row(
             f"**`{system.name}`**" if system.headline else f"`{system.name}`",
-            system.description,
-            system.seed,
-            _supports(manifest, system),
-            ", ".join(str(number) for number, gap in numbered if _concerns(gap, system)),
+            system.description + _label(system),
+            "; ".join(([] if supports == usual else [supports]) + _besides(system)),
         )
-        for system in systems
+        for system, supports in zip(systems, supported, strict=True)
     )
-    reasons = "".join(f"{number}. {_conditions(gap)}: {gap.reason}.\n" for number, gap in numbered)
-    return f"## {manifest.title}\n\n{_environment(manifest)}\n{_TABLE}{rows}" + (f"\n{reasons}" if reasons else "")
+    gaps = _gaps(gap for gap in manifest.unsupported if any(_concerns(gap, system) for system in systems))
+    head = f"## {manifest.title}\n\n{_environment(manifest)} Supports {usual}.\n"
+    return "\n".join([head, _TABLE + rows] + ([gaps] if gaps else []))
 
 
 def _environment(manifest: Manifest) -> str:
     """What its environment contains: the default version, then the ranges of other versions."""
     entry = manifest.requirements_for(manifest.version)
     assert entry is not None, f"{manifest.framework} has no requirements for its own version"
-    lines = [f"- Version {manifest.version} of {_packages(manifest)}, Python {entry.python.replace(',', ', ')}."]
-    cuda = f"; with CUDA {_code(entry.cuda, manifest.version)}" if entry.cuda else ""
-    lines.append(f"- Installs {_code(entry.cpu, manifest.version)}{cuda}.")
-    if entry.architectures:
-        lines.append(f"- Offered for {' and '.join(entry.architectures)} only.")
-    others = [
+    only = f" on {' and '.join(entry.architectures)}" if entry.architectures else ""
+    others = [line for line in entry.cuda if line not in entry.cpu]
+    cuda = f", with CUDA {_code(others, manifest.version)}" if others else ""
+    ranges = [
         (f"`{other.versions}`" if other.versions else "any")
         + (f" ({', '.join(other.architectures)} only)" if other.architectures else "")
         for other in manifest.requirements
         if other is not entry
     ]
-    if others:
-        ranges = " or ".join(others)
-        lines.append(f"- Other versions: {ranges}.")
-    return "".join(f"{line}\n" for line in lines)
+    versions = f" Other versions: {' or '.join(ranges)}." if ranges else ""
+    python = entry.python.replace(",", ", ")
+    return f"Python {python}{only}; installs {_code(entry.cpu, manifest.version)}{cuda}.{versions}"
 
 
-def _code(lines: tuple[str, ...], version: str) -> str:
+def _code(lines: Iterable[str], version: str) -> str:
     return ", ".join(f"`{line.replace('{version}', version)}`" for line in lines)
+
+
+def _label(system: System) -> str:
+    """Its label in the published tables; a manifest says `none: …` where there is none."""
+    return "" if not system.seed or system.seed.startswith("none") else f" Published as {system.seed}."
 
 
 def _supports(manifest: Manifest, system: System) -> str:
@@ -97,12 +98,16 @@ def _supports(manifest: Manifest, system: System) -> str:
             if (precisions := _precisions(manifest, system, phase, device))
         ]
         phases.setdefault(" · ".join(places), []).append(phase)
-    parts = [f"{', '.join(names)} · {places}" for places, names in phases.items() if places]
-    tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
+    return "; ".join(f"{', '.join(names)} · {places}" for places, names in phases.items() if places)
+
+
+def _besides(system: System) -> list[str]:
+    """What a system has or needs beside its phases, devices and precisions."""
     known = [cell for cell in system.cells if cell != MODULE]
-    more = [] if known == ["lstm"] else ["every cell"] if "*" in known else [f"cells: {', '.join(known)}"]
-    more += ["classes of users"] if MODULE in system.cells else []
-    return "; ".join(parts + more + tools + (["also `elman-step`"] if system.one_step else []))
+    cells = [] if known == ["lstm"] else ["every cell"] if "*" in known else [f"cells: {', '.join(known)}"]
+    tools = [f"needs {tool.replace('|', ' or ')}" for tool in system.tools]
+    more = ["classes of users"] if MODULE in system.cells else []
+    return cells + more + tools + (["also `elman-step`"] if system.one_step else [])
 
 
 def offered_devices(manifest: Manifest, system: System) -> list[Device]:
@@ -133,10 +138,25 @@ def _concerns(gap: Unsupported, system: System) -> bool:
     return fnmatchcase(f"{system.granularity}/{system.execution}", gap.system)
 
 
-def _conditions(gap: Unsupported) -> str:
+def _gaps(gaps: Iterable[Unsupported]) -> str:
+    """What is impossible and why, a line for each reason. The head of the page speaks of TF32 on a CPU for all."""
+    systems: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for gap in gaps:
+        if (gap.system, *_conditions(gap)) != ("*", "on cpu", "in tf32"):
+            systems.setdefault((_conditions(gap), gap.reason), []).append(gap.system)
+    return "".join(
+        f"- {', '.join([*map(_glob, named), *conditions])}: {reason}.\n"
+        for (conditions, reason), named in systems.items()
+    )
+
+
+def _glob(system: str) -> str:
+    return "all" if system == "*" else f"`{system}`"
+
+
+def _conditions(gap: Unsupported) -> tuple[str, ...]:
     """The conditions under which something is unsupported, in words."""
-    words = [f"`{gap.system}`" if gap.system != "*" else "all"]
-    words += [gap.phase] if gap.phase else []
+    words = [gap.phase] if gap.phase else []
     words += [f"on {gap.device}"] if gap.device else []
     words += [f"in {gap.precision}"] if gap.precision else []
     words += [f"with the loss {gap.loss}"] if gap.loss else []
@@ -148,7 +168,7 @@ def _conditions(gap: Unsupported) -> str:
     words += [f"in versions {gap.versions}"] if gap.versions else []
     words += [f"on {gap.architecture}"] if gap.architecture else []
     words += [f"without {gap.without_feature}"] if gap.without_feature else []
-    return ", ".join(words)
+    return tuple(words)
 
 
 def _packages(manifest: Manifest) -> str:

@@ -126,9 +126,9 @@ def _table(contents: Contents, key: Table, rows: list[Row], width: int | None) -
     profiled = any(was_profiled(row) for row in rows)
     columns: Sequence[Column] = (*COLUMNS[:-1], *PROFILE_COLUMNS, COLUMNS[-1]) if profiled else COLUMNS
     lines: Sequence[Sequence[str] | None] = [
-        *(_cells(row, names[row_id(row)], profiled) for row in ranked),
+        *(row_cells(row, names[row_id(row)], profiled) for row in ranked),
         *([RULE] if ranked and unranked else []),
-        *(_cells(row, names[row_id(row)], profiled) for row in unranked),
+        *(row_cells(row, names[row_id(row)], profiled) for row in unranked),
     ]
     shape = contents.run.workloads[workload]
     node = find_node(rows)
@@ -143,7 +143,8 @@ def _table(contents: Contents, key: Table, rows: list[Row], width: int | None) -
     return "\n".join(parts), dropped
 
 
-def _cells(row: Row, name: str, profiled: bool) -> list[str]:
+def row_cells(row: Row, name: str, profiled: bool = False) -> list[str]:
+    """The texts of a row, one for each of `COLUMNS`; those of `PROFILE_COLUMNS` before the last if it was profiled."""
     status = shown_status(row)
     measured = row.wall_s is not None
     return [

@@ -28,7 +28,7 @@ def write_report(
     say: Callable[[str], None] = lambda text: None,
     on_damage: Callable[[str, Contents], None] = lambda name, contents: None,
 ) -> list[Path]:
-    """Write a report of runs into a folder; returns the files. `charts` is the number of groups that have charts.
+    """Write a report of the runs in these folders; returns the files.
 
     `on_damage` is told of each run with its name, to report the lines that could not be read.
     """
@@ -38,6 +38,19 @@ def write_report(
     document = read_document(folders)
     for name, contents in zip(document.names, document.runs, strict=True):
         on_damage(f"{name}, ", contents)
+    return write_document(document, out, chosen, charts, say)
+
+
+def write_document(
+    document: Document,
+    out: Path,
+    formats: Iterable[str] = FORMATS,
+    charts: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Path]:
+    """Write a report into a folder; returns the files. `charts` is the number of groups that have charts."""
+    chosen = read_formats(formats)
+    require_folder(out)
     files: dict[str, bytes] = {}
     drawings = []
     if {"html", "svg", "png"} & chosen:
@@ -75,13 +88,13 @@ def write_files(out: Path, files: dict[str, bytes]) -> list[Path]:
         for name, content in files.items():
             write_atomically(out / name, content)
     except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror}", "give another folder with --out") from error
+        raise UserError(f"cannot write to {out}: {error.strerror}", "choose another folder") from error
     return [out / name for name in files]
 
 
 def require_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file", "give a folder with --out")
+        raise UserError(f"{out} is a file", "choose a folder")
     require_writable(out)
 
 
