@@ -93,9 +93,10 @@ def load_source(text: str) -> Any:
 
 
 def hashed(text: str) -> str:
+    """Of a text and the version of PyTorch."""
     from torch._inductor.codecache import code_hash
 
-    return code_hash(text)
+    return code_hash(text, torch.__version__)
 
 
 def remembered(key: str) -> str | None:

@@ -9,7 +9,7 @@ import inspect
 import threading
 
 import triton.language as tl  # noqa: F401 - the interpreter looks for it here
-from triton.runtime.interpreter import interpreter_builder
+from triton.runtime.interpreter import GridExecutor, interpreter_builder
 
 from rnnfuse import passes
 from rnnfuse.persistent.kernel import Kernel, Tile
@@ -51,8 +51,8 @@ class Together:
         self.function = function
 
     def __getitem__(self, grid):
-        executor = self.function[grid]
-        one = executor.fn
+        one = self.function.rewrite()
+        executor = GridExecutor(one, self.function.arg_names, grid)
 
         def every(**arguments):
             if tuple(interpreter_builder.grid_idx) != (0, 0, 0):
@@ -66,7 +66,6 @@ class Together:
                         program.go_on()
 
         every.__signature__ = inspect.signature(one)
-        every.__annotations__ = one.__annotations__
         executor.fn = every
         return executor
 

@@ -129,8 +129,8 @@ def _microseconds(call: Callable[[], Any]) -> float:
         call()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / STEPS)
-    return statistics.median(times)
+        times.append(float(begin.elapsed_time(end)) * 1e3 / STEPS)
+    return float(statistics.median(times))
 
 
 def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choice:
@@ -157,6 +157,6 @@ def _key(kernel: Kernel, loop: Loop, beside: int) -> str:
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
         kernel.source, sizes, loop.buffers.rows, beside, device.name, device.multi_processor_count,
-        torch.backends.cuda.matmul.allow_tf32, torch.__version__,
+        torch.backends.cuda.matmul.allow_tf32,
     )  # fmt: skip
     return private.hashed(repr(known))

@@ -147,7 +147,7 @@ class Memory:
 
     def storing(self, place: Place, moment: str, column: str, name: str) -> str:
         # A value without columns is the same for all programs that share sequences; one of them stores it.
-        mask, shape = ("here", "BLOCK_UNITS") if column else ("in_rows & (unit_block == 0)", "1")
+        mask, shape = ("here", "BLOCK_UNITS") if column else ("in_rows_of_one", "1")
         whole = f"tl.zeros((BLOCK_ROWS, {shape}), tl.float32) + {name}" if _is_number(name) else name
         typed = f"tl.broadcast_to({whole}, (BLOCK_ROWS, {shape})).to({place.name}.dtype.element_ty)"
         return f"tl.store({place.address(moment, 'row', column)}, {typed}, mask={mask})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -109,7 +109,9 @@ class Products:
 
 def bounds(plan: Plan, node: fx.Node) -> tuple[int, int]:
     """Of a slice along the columns."""
-    given, dimension, start, end, step = (*operands(node), *(0, 0, None, 1)[len(operands(node)) - 1 :])
+    told: list[Any] = [*operands(node)]
+    told += (0, 0, None, 1)[len(told) - 1 :]
+    given, dimension, start, end, step = told
     shape = plan.step.shapes[given]
     if dimension % len(shape) != len(shape) - 1 or step != 1:
         raise Inexpressible("a tensor is cut otherwise than along its columns")

@@ -83,6 +83,7 @@ class Text:
             "in_rows = row < rows",
             f"in_units = column < {self.units}",
             "here = in_rows & in_units",
+            "in_rows_of_one = row < tl.where(unit_block == 0, rows, 0)",
             "counter = counters + row_block * 32",  # each in a line of the cache of its own
             "met = 0",
             *self.before,

@@ -116,7 +116,8 @@ class Writer:
         return self._reductions.over_columns(node) or self._pointwise(node)
 
     def _one_of_several(self, node: fx.Node) -> Value:
-        source, number = operands(node)
+        source: fx.Node = operands(node)[0]
+        number: int = operands(node)[1]
         if source.target is aten.native_layer_norm.default:
             return self._reductions.layer_norm(source)[number]
         if source.target is aten.native_layer_norm_backward.default:
