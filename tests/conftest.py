@@ -129,7 +129,7 @@ def write_page(path, **runs):
     from rnnbench.report.html import as_html
 
     document = Document(list(runs), list(runs.values()))
-    path.write_bytes(as_html(document, draw_charts(document, 2, lambda text: None)))
+    path.write_bytes(as_html(document, draw_charts(document, 2, lambda text: None, for_files=False)))
     return path
 
 

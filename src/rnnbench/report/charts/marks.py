@@ -80,7 +80,8 @@ def series(
 def points(base: alt.Chart) -> alt.Chart:
     """A point for each row. Its description, the field `about`, is what the page shows to who points at it."""
     about = alt.Description("about", type="nominal")
-    return base.mark_point(filled=True, size=75, opacity=1, aria=True).encode(description=about)
+    chart: alt.Chart = base.mark_point(filled=True, size=75, opacity=1, aria=True).encode(description=about)
+    return chart
 
 
 #: Room beside the plot: for the axis with its title, and the space around a drawing.

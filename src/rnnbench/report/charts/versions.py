@@ -168,7 +168,7 @@ def _version_axis(order: Sequence[str], width: int) -> alt.X:
         type="nominal",
         title=None,
         scale=alt.Scale(type="point", padding=0.5, domain=list(order)),
-        axis=alt.Axis(labelAngle=-40 if crowded else 0, grid=True),
+        axis=alt.Axis(labelAngle=-90 if crowded else 0, grid=True),
     )
 
 
