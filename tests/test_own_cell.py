@@ -63,7 +63,10 @@ def test_what_is_no_cell(given, message):
         (GOOD.replace("ops.tanh", "ops.sinh"), r"has no attribute 'sinh' \(line 6: return"),
         (GOOD.replace('weights["u"]))', 'weights["v"]))'), r"KeyError: 'v' \(line 6"),
         (GOOD.replace('"h": ops', '"c": ops'), "a step returns {'c': "),
-        (GOOD.replace("(hidden, hidden)", "(hidden, 1)"), "a step returns {'h': |cannot be broadcast|shape"),
+        (
+            GOOD.replace("hidden),", "2 * hidden),").replace("hidden)}", "2 * hidden)}"),
+            r"a step returns {'h': \(3, 12\)}",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_cell_over_the_vocabulary(tmp_path, text, message):
@@ -102,7 +105,8 @@ def stored_run(folder, path):
     content = Path(path).read_bytes()
     own = OwnCell(path=path, digest=hashlib.sha256(content).hexdigest(), weights=(OwnWeight("w", (5, 6)),))
     workload = own_workload(own, TINY)
-    create_folder(folder, msgspec.structs.replace(make_run([]), workloads={workload.name: workload}))
+    run = msgspec.structs.replace(make_run([]), workloads={workload.name: workload}, environments={})
+    create_folder(folder, run)
 
 
 def test_a_run_from_elsewhere_imports_nothing_unasked(private_folders):
