@@ -37,7 +37,7 @@ def compare(
 ) -> list[Figure]:
     """One figure per quantity of a phase. A quantity that the worker did not deliver has no error, and fails."""
     if phase == "forward":
-        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches[:2], computed, reference))
+        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches, computed, reference))
     return list(_train_figures(workload, precision, system, parameters, batches, computed, reference))
 
 
@@ -49,8 +49,7 @@ def _forward_figures(
     computed: Arrays,
     reference: Reference,
 ) -> Iterator[Figure]:
-    for index, exact in enumerate(reference.logits(workload, parameters, batches)):
-        batch = batches[index]
+    for index, (batch, exact) in enumerate(zip(batches, reference.logits(workload, parameters, batches), strict=True)):
         expected = within_lengths(workload, batch, exact)
         found = computed.get(f"logits/{index}")
         if found is not None:
