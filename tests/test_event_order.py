@@ -5,9 +5,11 @@ import itertools
 import pytest
 
 from rnnbench.domain.result import Sample, Timed
+from rnnbench.domain.workload import OwnWeight
 from rnnbench.launch.events import (
     Arrays,
     Built,
+    Cell,
     Delivered,
     Done,
     Failed,
@@ -39,6 +41,7 @@ MEASURED = (HELLO, BUILT, FIRST, WARM, SAMPLING, SAMPLES, MEMORY, DONE)
 TRUE = [
     ("start", (HELLO, DONE)),
     ("abilities", (HELLO, TRIED, TRIED, DONE)),
+    ("cell", (HELLO, Cell((OwnWeight("w", (1,)),), 1, (1, 1), "x"), DONE)),
     ("measure", MEASURED),
     ("measure", (HELLO, BUILT, ARRAYS, FIRST, ARRAYS, WARM, SAMPLING, SAMPLES, ARRAYS, ARRAYS, MEMORY, ARRAYS, DONE)),
     ("verify", (HELLO, BUILT, ARRAYS, DONE)),

@@ -63,7 +63,10 @@ def test_what_is_no_cell(given, message):
         (GOOD.replace("ops.tanh", "ops.sinh"), r"has no attribute 'sinh' \(line 6: return"),
         (GOOD.replace('weights["u"]))', 'weights["v"]))'), r"KeyError: 'v' \(line 6"),
         (GOOD.replace('"h": ops', '"c": ops'), "a step returns {'c': "),
-        (GOOD.replace("(hidden, hidden)", "(hidden, 1)"), "a step returns {'h': |cannot be broadcast|shape"),
+        (
+            GOOD.replace("hidden),", "2 * hidden),").replace("hidden)}", "2 * hidden)}"),
+            r"a step returns {'h': \(3, 12\)}",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_cell_over_the_vocabulary(tmp_path, text, message):
@@ -102,7 +105,8 @@ def stored_run(folder, path):
     content = Path(path).read_bytes()
     own = OwnCell(path=path, digest=hashlib.sha256(content).hexdigest(), weights=(OwnWeight("w", (5, 6)),))
     workload = own_workload(own, TINY)
-    create_folder(folder, msgspec.structs.replace(make_run([]), workloads={workload.name: workload}))
+    run = msgspec.structs.replace(make_run([]), workloads={workload.name: workload}, environments={})
+    create_folder(folder, run)
 
 
 def test_a_run_from_elsewhere_imports_nothing_unasked(private_folders):
@@ -120,12 +124,6 @@ def test_a_run_from_elsewhere_imports_nothing_unasked(private_folders):
 
 def plan_of(cell, *systems, steps=4, **options):
     return rnnbench.plan_cell(cell, systems, input=5, hidden=6, batch=3, steps=steps, device="cpu", **options)
-
-
-def verdicts(cell, *systems, **options):
-    found = rnnbench.verify_plan(plan_of(cell, *systems, **options), use_cache=False, threads=1).verifications
-    own = [one for one in found if "cell=" in one.case.workload]
-    return {(one.case.system.rpartition("/")[2], one.case.phase): (one.verdict, one.reason) for one in own}
 
 
 INSPECT = """
@@ -166,52 +164,56 @@ def test_what_is_found_out_about_a_class(pytorch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.torch
 def test_the_answer_for_a_new_user(pytorch, call, private_folders):
-    """As in the README, on tiny shapes."""
-    systems = ["pytorch/packed/eager", "pytorch/packed/script"]
+    """As in the README, on tiny shapes, in an interpreter that the user names."""
+    systems = ["pytorch/packed/eager", "pytorch/packed/rnnfuse"]
     cell = f"{DOCS / 'my_cell.py'}:PeepholeLSTM"
     answer = call("cell", cell, *systems, *OPTIONS, "--phase", "train", "--out", "run", "--python", pytorch.python)
     assert answer.code == 0, answer.err
     assert "state: zeros, as a tuple of 2; a step returns the new state" in answer.out
-    assert answer.out.count("verified") >= 3  # the loop, the script, torch.nn.LSTM
-    assert "torch.nn.LSTM of the same sizes" in answer.out
-    assert call("show", "run").out in answer.out or "PeepholeLSTM" in call("show", "run").out
+    assert answer.out.count("verified") >= 3  # the loop, rnnfuse, torch.nn.LSTM
+    assert "times the time of torch.nn.LSTM of the same sizes" in answer.out.replace("\n    ", " ")
+    shown = call("show", "run")
+    assert answer.out.startswith(shown.out)
     assert "your loop" in call("explain", "run").out
+    assert call("report", "run", "--out", "report").code == 0
+
+
+def with_class(plan, class_name):
+    """The workload of a plan, with another class of the same file, which has the same weights."""
+    (workload,) = [one for one in plan.workloads.values() if one.own]
+    own = msgspec.structs.replace(workload.own, class_name=class_name)
+    return own_workload(own, TINY)
 
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_a_class_is_proved_by_itself(pytorch):
-    systems = ["pytorch/packed/eager", "pytorch/packed/script", "pytorch/packed/rnnfuse"]
-    found = verdicts(f"{DOCS / 'my_cell.py'}:PeepholeLSTM", *systems)
-    assert len(found) == 6
-    assert {verdict for verdict, _ in found.values()} == {"verified"}, found
-
-
-@pytest.mark.slow
-@pytest.mark.torch
-def test_cells_that_deceive_are_wrong(pytorch):
-    script = verdicts(f"{CELLS}:OtherInScript", "pytorch/packed/eager", "pytorch/packed/script")
-    assert [script["eager", phase][0] for phase in ("forward", "train")] == ["verified", "verified"]
-    assert [script["script", phase][0] for phase in ("forward", "train")] == ["wrong", "wrong"]
-    compiled = verdicts(
-        f"{CELLS}:OtherInCompile", "pytorch/packed/eager", "pytorch/packed/compile-cell", phases="forward"
-    )
-    assert compiled["eager", "forward"][0] == "verified"
-    assert compiled["compile-cell", "forward"][0] == "wrong"
-    counting = verdicts(f"{CELLS}:Counting", "pytorch/packed/eager", "pytorch/packed/rnnfuse", phases="forward")
-    assert counting["eager", "forward"][0] == "verified"
-    assert counting["rnnfuse", "forward"][0] in ("wrong", "failed")
-    random = verdicts(f"{CELLS}:Random", "pytorch/packed/eager", phases="forward")
-    assert random["eager", "forward"][0] == "wrong"
+def test_classes_that_deceive_are_wrong(pytorch):
+    honest = plan_of(f"{CELLS}:Gated", "pytorch/packed/script", phases="forward")
+    plans = [
+        rnnbench.make_plan([f"pytorch/packed/{execution}"], [with_class(honest, name)], phases="forward", device="cpu")
+        for name, execution in (
+            ("Gated", "script"),
+            ("OtherInScript", "script"),
+            ("OtherInCompile", "compile-cell"),
+            ("Counting", "rnnfuse"),
+            ("Random", "eager"),
+        )
+    ]
+    found = rnnbench.verify_plan(rnnbench.join_plans(*plans), threads=1).verifications
+    names = [one.case.workload.partition("own_cells.")[2].partition(",")[0] for one in found]
+    assert dict(zip(names, [one.verdict for one in found], strict=True)) == {
+        "Gated": "verified", "OtherInScript": "wrong", "OtherInCompile": "wrong", "Counting": "wrong", "Random": "wrong",
+    }, [one.reason for one in found]  # fmt: skip
 
 
 @pytest.mark.slow
 def test_a_cell_over_the_vocabulary_in_several_frameworks(environment_of, tmp_path):
     for framework in ("jax", "pytorch"):
         environment_of(framework)
-    found = verdicts(str(DOCS / "leaky.py"), "jax/packed/jit-scan", "pytorch/packed/script")
-    assert {key: verdict for key, (verdict, _) in found.items()} == dict.fromkeys(found, "verified")
-    assert len(found) == 4
+    plan = plan_of(str(DOCS / "leaky.py"), "jax/packed/jit-scan", "pytorch/packed/script")
+    own = tuple(case for case in plan.cases if "cell=" in case.workload)
+    found = rnnbench.verify_plan(msgspec.structs.replace(plan, cases=own), threads=1).verifications
+    assert [one.verdict for one in found] == ["verified"] * 4, [one.reason for one in found]
 
 
 def test_rows_that_compile_for_minutes_are_left_out_unless_they_are_named(private_folders):

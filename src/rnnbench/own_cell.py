@@ -74,7 +74,8 @@ def _require_parts(path: Path, content: bytes, class_name: str) -> None:
     if class_name:
         return  # it may also come from an import: the worker finds out
     named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    named |= {one.id for node in tree.body if isinstance(node, ast.Assign) for one in node.targets if _is_name(one)}
+    targets = [one for node in tree.body if isinstance(node, ast.Assign) for one in node.targets]
+    named |= {one.id for one in targets if isinstance(one, ast.Name)}
     missing = [name for name in _NEEDED if name not in named]
     if missing and classes:
         choices = " or ".join(f"{path.name}:{name}" for name in classes)
@@ -90,10 +91,6 @@ def _require_parts(path: Path, content: bytes, class_name: str) -> None:
             f"{path.name} imports {', '.join(foreign)}",
             "a cell over the vocabulary is for every framework: it uses the operators in `ops`, and at most math",
         )
-
-
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -37,7 +37,7 @@ def compare(
 ) -> list[Figure]:
     """One figure per quantity of a phase. A quantity that the worker did not deliver has no error, and fails."""
     if phase == "forward":
-        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches[:2], computed, reference))
+        return list(_forward_figures(workload, TOLERANCES[precision], parameters, batches, computed, reference))
     return list(_train_figures(workload, precision, system, parameters, batches, computed, reference))
 
 
@@ -49,7 +49,7 @@ def _forward_figures(
     computed: Arrays,
     reference: Reference,
 ) -> Iterator[Figure]:
-    for index, exact in enumerate(reference.logits(workload, parameters, batches)):
+    for index, exact in enumerate(reference.logits(workload, parameters, batches)[:2]):
         batch = batches[index]
         expected = within_lengths(workload, batch, exact)
         found = computed.get(f"logits/{index}")

@@ -79,13 +79,15 @@ class UnknownReference(UserError):
 class ClassReference:
     """A user's class, run eagerly in float64 by a worker in the environment of the rows that it is compared with."""
 
-    _answers: ClassVar[dict[str, dict[str, NDArray[Any]]]] = {}  # of this process: several rows ask for the same
-    _alone = threading.Lock()  # so that rows which are verified at once do not all compute it
+    _answers: ClassVar[dict[tuple[str, Phase], dict[str, NDArray[Any]]]] = {}
+    _alone = threading.Lock()  # several rows ask for the same, and those verified at once must not all compute it
 
-    def __init__(self, resolved: ResolvedCase, method: Method) -> None:
+    def __init__(self, resolved: ResolvedCase, method: Method, phases: Sequence[Phase] = ()) -> None:
+        """`phases`: those that will be asked for with the same batches, which one worker then computes."""
         loop = next(one for one in resolved.manifest.system if (one.granularity, one.execution) == _LOOP)
         self._resolved = msgspec.structs.replace(resolved, system=loop)
         self._method = method
+        self._phases = tuple(phases)
 
     def logits(self, workload: Workload, parameters: Parameters, batches: Sequence[Batch]) -> list[Floats]:
         found = self._answer(workload, "forward", parameters, batches)
@@ -117,35 +119,36 @@ class ClassReference:
     def _answer(
         self, workload: Workload, phase: Phase, parameters: Parameters, batches: Sequence[Batch]
     ) -> dict[str, NDArray[Any]]:
-        key = _digest(workload, phase, parameters, batches)
+        key = _digest(workload, parameters, batches)
         with self._alone:
-            if key not in self._answers:
-                self._answers[key] = self._ask(workload, phase, parameters, batches)
-            return self._answers[key]
+            if (key, phase) not in self._answers:
+                found = self._ask(workload, self._phases or (phase,), parameters, batches)
+                self._answers.update({(key, one): arrays for one, arrays in found.items()})
+            return self._answers[key, phase]
 
     def _ask(
-        self, workload: Workload, phase: Phase, parameters: Parameters, batches: Sequence[Batch]
-    ) -> dict[str, NDArray[Any]]:
+        self, workload: Workload, phases: tuple[Phase, ...], parameters: Parameters, batches: Sequence[Batch]
+    ) -> dict[Phase, dict[str, NDArray[Any]]]:
         resolved = msgspec.structs.replace(self._resolved, workload=workload)
         method = msgspec.structs.replace(self._method, cpus=())
         with scratch_folder("exact") as folder:
             inputs = Path(folder) / "inputs.npz"
             write_inputs(inputs, parameters, batches)
-            job = make_job("verify", resolved, method, str(inputs), phases=(phase,), arrays=folder)
+            job = make_job("verify", resolved, method, str(inputs), phases=phases, arrays=folder)
             job |= {"precision": "fp64", "device": "cpu"}
             result = run_worker(resolved.environment, job, resolved.manifest.variables, method.limit_seconds)
             delivered = {event.name: event.path for event in result.events if isinstance(event, Arrays)}
             if result.outcome != "ok":
                 raise UnknownReference(f"the cell's own loop in float64 fails: {result.reason}")
-            return read_arrays(delivered[phase], folder, expected_bytes=_MOST_BYTES)
+            return {phase: read_arrays(delivered[phase], folder, expected_bytes=_MOST_BYTES) for phase in phases}
 
 
 _LOOP = ("packed", "eager")
 _MOST_BYTES = 4 << 30
 
 
-def _digest(workload: Workload, phase: Phase, parameters: Parameters, batches: Sequence[Batch]) -> str:
-    digest = hashlib.sha256(msgspec.json.encode([workload, phase]))
+def _digest(workload: Workload, parameters: Parameters, batches: Sequence[Batch]) -> str:
+    digest = hashlib.sha256(msgspec.json.encode(workload))
     named: list[Mapping[str, NDArray[Any]]] = [parameters, *batches]
     for arrays in named:
         for name, array in arrays.items():
@@ -153,6 +156,6 @@ def _digest(workload: Workload, phase: Phase, parameters: Parameters, batches: S
     return digest.hexdigest()
 
 
-def reference_for(resolved: ResolvedCase, method: Method) -> Reference:
-    """What says what is right for a case."""
-    return NUMPY if resolved.workload.own_class is None else ClassReference(resolved, method)
+def reference_for(resolved: ResolvedCase, method: Method, phases: Sequence[Phase] = ()) -> Reference:
+    """What says what is right for a case. `phases`: see ClassReference."""
+    return NUMPY if resolved.workload.own_class is None else ClassReference(resolved, method, phases)

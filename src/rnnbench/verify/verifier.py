@@ -108,8 +108,8 @@ def run_proof(proof: Proof, method: Method) -> list[Verification]:
     workload = resolved.workload
     parameters = make_parameters(workload, method.seed)
     batches = make_batches(workload, UPDATES, method.seed)
-    reference = reference_for(resolved, method)
     phases = tuple(case.phase for case in proof.cases)
+    reference = reference_for(resolved, method, phases)
     results: list[Verification] = []
     with scratch_folder("verify") as folder:
         inputs = Path(folder) / "inputs.npz"
