@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rnnbench import units
 from rnnbench.analysis.answer import Answer, Cost, find_answer
 from rnnbench.analysis.row import Group, Row, is_loop, is_verified
+from rnnbench.domain.catalog import CATALOG
 from rnnbench.text import wrapped
 
 _NAMED = 4  # rows that are listed by name; of more the number is enough

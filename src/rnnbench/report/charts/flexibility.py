@@ -57,7 +57,7 @@ def flexibility(panel: Panel, found: Flexibility, looks: dict[str, Look], subtit
     line = front.mark_line(interpolate="step-before", color=INK.light, strokeWidth=1.6, strokeDash=[5, 3])
     points = base.mark_point(filled=True, size=70, opacity=0.9, aria=True)
     label = front.encode(y=alt.Y("label_place", type="quantitative", **up), text=alt.Text("label", type="nominal"))
-    text = {"align": "left", "baseline": "middle", "dx": 4}
+    text: dict[str, Any] = {"align": "left", "baseline": "middle", "dx": 4}
     return finish(
         [
             line.encode(y=wall, order=alt.Order("place", type="quantitative")),

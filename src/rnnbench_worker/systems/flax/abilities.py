@@ -3,6 +3,7 @@
 RNN passes nothing to a step but its input and the carry, so what does not change over time is a part of the carry.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
@@ -44,7 +45,8 @@ class FlaxLayer(object):
         self._step = step_around(ability, run_cell, AbilityOperators(product_for(job["precision"])))
 
     def __call__(self, weights, xs, flags, extra):
-        cell = nnx.merge(self._structure, weights["cell"])
+        # New variables: Flax's own belong to the level of differentiation in which they were made.
+        cell = nnx.merge(self._structure, jax.tree.map(lambda array: array, weights["cell"]))
         zeros = jnp.zeros((xs.shape[1], cell.hidden_features), jnp.float32)
         rnn = nnx.RNN(Around(cell, self._step), rngs=False)
         # RNN needs a random generator even where the carry is given.

@@ -98,7 +98,7 @@ def make_layer(job, ability):
         return kernel_layer(job, ability)
     if granularity == "cell" and ability in CELLS:
         offered = arguments_of(tf.raw_ops.LSTMBlockCell)
-        raise Cannot("LSTMBlockCell is one operator for the LSTM; it is given " + offered)
+        raise Cannot("LSTMBlockCell is one operator, to which only peepholes can be added; it is given " + offered)
     cell = AnyCell(CELLS[ability], product) if ability in CELLS else LSTM_CELLS[granularity](product)
     return LoopLayer(workload["hidden"], ability, cell, product, EXECUTIONS[job["execution"]].loop)
 
@@ -140,7 +140,8 @@ def kernel_layer(job, ability):
     within_steps = ability in CELLS or ability in ("recurrent-dropout", "reset", "feedback", "attention")
     operator = tf.raw_ops.CudnnRNNV3 if is_cudnn else tf.raw_ops.BlockLSTM
     if within_steps or (is_cudnn and ability == "all-states"):
-        raise Cannot("one operator computes all steps of the LSTM; it is given " + arguments_of(operator))
+        what = "" if is_cudnn else ", to which only peepholes can be added"
+        raise Cannot("one operator computes all steps{}; it is given {}".format(what, arguments_of(operator)))
     return CudnnLayer(job, ability) if is_cudnn else BlockLayer(job["workload"], ability)
 
 
