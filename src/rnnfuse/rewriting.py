@@ -22,7 +22,12 @@ class Draw(NamedTuple):
     sizes: tuple[int | None, ...]  # None: the number of sequences
 
 
-SPLITS = {torch.ops.aten.split.Tensor, torch.ops.aten.split_with_sizes.default}
+SPLITS = {
+    torch.ops.aten.split.Tensor,
+    torch.ops.aten.split_with_sizes.default,
+    torch.ops.aten.unsafe_split.Tensor,
+    torch.ops.aten.unsafe_split_with_sizes.default,
+}
 
 
 def cut_out(
