@@ -155,7 +155,7 @@ def _glob(system: str) -> str:
 
 def _conditions(gap: Unsupported) -> tuple[str, ...]:
     """The conditions under which something is unsupported, in words."""
-    words = [gap.phase] if gap.phase else []
+    words: list[str] = [gap.phase] if gap.phase else []
     words += [f"on {gap.device}"] if gap.device else []
     words += [f"in {gap.precision}"] if gap.precision else []
     words += [f"with the loss {gap.loss}"] if gap.loss else []
