@@ -201,7 +201,7 @@ def large_run():
         for granularity, executions in granularities.items()
         for execution in executions
     ]
-    rows = {case(name): 0.4 + 0.011 * ((7 * place) % 70) for place, name in enumerate(names)}
+    rows = {case(name): 0.4 + 0.011 * ((11 * place) % 70) for place, name in enumerate(names)}
     rows |= {case(name, "forward"): 0.1 + 0.002 * place for place, name in enumerate(names[:5])}
     rows[case("tensorflow/fine/eager")] = 2.1
     broken = case("pytorch/stack/eager")

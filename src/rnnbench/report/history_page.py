@@ -54,6 +54,7 @@ class Opening(NamedTuple):
 
     verdict: str
     name: str
+    times: str
     change: str
     sentences: list[str]
     tables: list[VersionTable]
@@ -67,7 +68,8 @@ def open_history(lines: Sequence[HistoryLine]) -> Opening:
     return Opening(
         verdict="has gained most" if most else "no system is seen to have become faster",
         name=most.line.name if most else "",
-        change=f"{most.times} as fast in {most.versions[1]} as in {most.versions[0]}" if most else "",
+        times=most.times if most else "",
+        change=f"as fast in {most.versions[1]} as in {most.versions[0]}" if most else "",
         sentences=sentences,
         tables=_tables(lines),
     )

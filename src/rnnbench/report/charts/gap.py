@@ -28,6 +28,7 @@ from rnnbench.report.charts.theme import LIMIT, WIDE, Look
 from rnnbench.report.document import Panel
 
 _HEIGHT = 400
+_LABELS = 24  # more say nothing, even where they have room
 
 
 def gap(
@@ -48,7 +49,8 @@ def gap(
     ]
     labels = [f"{row.framework} {_execution(panel, row)} · {time_label(row)}" for row in rows]
     taken = [_limit_box(limit_s, _HEIGHT - log_place(limit_s, low, high, _HEIGHT))] if limit_s else []
-    sides = place_labels(places, labels, _importance(rows, columns), width=room, height=_HEIGHT, taken=taken)
+    important = _importance(rows, columns)[:_LABELS]
+    sides = place_labels(places, labels, important, width=room, height=_HEIGHT, taken=taken)
     data = [
         {
             **point(row, panel.name(row)),

@@ -34,7 +34,8 @@ let columns = COLUMNS; // those that are not empty in all visible rows
 function systemCell(row) {
   const where = AXES.filter((axis) => state[axis] === "").map((axis) => value(row.place, axis));
   const place = [...where, ...(row.many ? [row.environment] : [])].join(" · ");
-  return [row.system, place ? element("span", { class: "quiet" }, ` ${place}`) : null];
+  const parts = row.system.split("/").flatMap((part, index) => (index ? ["/", element("wbr"), part] : [part])); // may be broken after a slash
+  return [...parts, place ? element("span", { class: "quiet" }, ` ${place}`) : null];
 }
 
 function barCell(row) {
