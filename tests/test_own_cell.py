@@ -212,12 +212,12 @@ def test_what_is_found_out_about_a_class(pytorch, tmp_path):
 @pytest.mark.torch
 def test_the_answer_for_a_new_user(pytorch, call, private_folders):
     """As in the README, on tiny shapes, in an interpreter that the user names."""
-    systems = ["pytorch/packed/eager", "pytorch/packed/rnnfuse"]
+    systems = ["pytorch/packed/eager", "pytorch/packed/script"]
     cell = f"{DOCS / 'my_cell.py'}:PeepholeLSTM"
     answer = call("cell", cell, *systems, *OPTIONS, "--phase", "train", "--out", "run", "--python", pytorch.python)
     assert answer.code == 0, answer.err
     assert "state: zeros, as a tuple of 2; a step returns the new state" in answer.out
-    assert answer.out.count("verified") >= 3  # the loop, rnnfuse, torch.nn.LSTM
+    assert answer.out.count("verified") >= 3  # the loop, the script, torch.nn.LSTM
     assert "times the time of torch.nn.LSTM of the same sizes" in answer.out.replace("\n    ", " ")
     shown = call("show", "run")
     assert answer.out.startswith(shown.out)
