@@ -54,12 +54,12 @@ CALLS = []
 
 
 class Counting(Gated):
-    """Hidden state: every other call is different. What calls it once and then repeats that is wrong."""
+    """Hidden state: it is another cell after nine calls. What calls it a few times and repeats that is wrong."""
 
     def forward(self, x, h):
         CALLS.append(1)
         new = super().forward(x, h)
-        return new if len(CALLS) % 2 else 0.9 * new
+        return new if len(CALLS) <= 9 else 0.9 * new
 
 
 class Random(Gated):

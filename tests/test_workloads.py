@@ -40,6 +40,7 @@ def test_the_catalogue_is_the_table_of_the_design():
     for fields in found.values():
         assert fields.pop("origin").startswith(("Braun", "Carrot", "Lazarus"))
         assert fields.pop("cell") == "lstm"
+        assert fields.pop("own") is None
     assert found == {name: {"name": name, **fields} for name, fields in TABLE.items()}
 
 

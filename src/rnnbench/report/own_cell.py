@@ -19,16 +19,16 @@ _WIDEST = 110
 
 def show_own_cell(contents: Contents, width: int | None = None) -> str:
     """Empty for a run without a cell of the user's own."""
+    cells = [(workload, workload.own) for workload in contents.run.workloads.values() if workload.own]
+    if not cells:
+        return ""
     rows = [one for one in measure_rows(contents) if one.row.status != "unsupported"]
     parts = []
-    for workload in contents.run.workloads.values():
-        if workload.own is None:
-            continue
-        lines = [f"{Path(workload.own.path).name}{':' * bool(workload.own.class_name)}{workload.own.class_name}"]
-        lines += [workload.own.told] if workload.own.told else []
-        lines += _advice(workload, rows)
-        fitted = (wrapped(line, "  ", "    ", min(width or _WIDEST, _WIDEST)) for line in lines[1:])
-        parts.append("\n".join([lines[0], *fitted]))
+    for workload, own in cells:
+        name = Path(own.path).name + (f":{own.class_name}" if own.class_name else "")
+        lines = [*filter(None, [own.told]), *_advice(workload, rows)]
+        fitted = (wrapped(line, "  ", "    ", min(width or _WIDEST, _WIDEST)) for line in lines)
+        parts.append("\n".join([name, *fitted]))
     return "\n\n".join(parts)
 
 
@@ -41,7 +41,9 @@ def _advice(workload: Workload, rows: Sequence[MeasuredRow]) -> list[str]:
         sentences.append(f"{phase}: {_sentence(here, _find(here, phase, 'packed'), vendor)}")
     wrong = sorted({_short(one.row, mine) for one in mine if one.row.status == "wrong"})
     if wrong:
-        sentences.append(f"not to be used: {units.listing(wrong)} computes something else than your loop in float64")
+        sentences.append(
+            f"not to be used: {units.listing(wrong)}, which computes something else than the cell in float64"
+        )
     return sentences
 
 

@@ -78,7 +78,9 @@ def run_proofs(
         known = use_cache and proof.resolved_cases[0].workload.own_class is None
         cached = [load_cached(path) for path in paths.values()] if known else [None]
         if None not in cached:
-            return [verification for verification in cached if verification is not None]
+            # The same interpreter may have been known by another name then.
+            pairs = zip(proof.cases, cached, strict=True)
+            return [msgspec.structs.replace(one, case=case) for case, one in pairs if one is not None]
         try:
             verifications = run_proof(proof, method)
         except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
