@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import rnnbench
-from made_up import write_framework
+from made_up import make_contents, write_framework
+from report_runs import case, complete, store, timed
 from rnnbench.abilities import WORKLOAD, compare_arrays, try_abilities
 from rnnbench.domain.ability import ABILITIES, MEANINGS, Entry
 from rnnbench.known import known_entries, read_entries, update_known
@@ -16,6 +17,7 @@ from rnnbench.manifests import manifests
 from rnnbench.method import make_method
 from rnnbench.reference import abilities as reference
 from rnnbench.reference.abilities import TASKS, expected_arrays, is_dropout_mask, make_inputs
+from rnnbench.store import read_folder
 
 SMALL = "ce-short[batch=3,steps=4]"  # of any size: it does not matter
 
@@ -220,6 +222,16 @@ def test_the_command_prints_the_matrix_with_reasons(tried, call):
     assert lines["boaster/packed/honest"] == ["yes"] * 10 + ["10"]
     assert "boaster/packed/builds-again: other-steps: no, something is built again (1)" in answer.out
     assert call("abilities", "boaster/packed/dies", "--ability", "reset", "--device", "cpu").code == 1
+
+
+def test_entries_of_a_run_are_kept_in_its_folder(tried, call, private_folders):
+    one = case("boaster/packed/builds-again", workload="ce-short", version=np.__version__)
+    folder = store(private_folders / "run", complete(make_contents([one], *timed(one, 0.1))))
+    assert call("abilities", "--run", str(folder)).code == 0
+    kept = {entry.ability: entry for entry in read_folder(folder).abilities}
+    assert tuple(kept) == ABILITIES
+    assert (kept["other-steps"].verdict, kept["other-steps"].version) == ("no", np.__version__)
+    assert call("abilities", "boaster/*", "--run", str(folder)).code == 2  # it has systems of its own
 
 
 def test_bad_input_is_refused_with_what_is_allowed(call):

@@ -4,7 +4,7 @@ Entries are cached under a hash of everything they depend on.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rnnbench.environments.holding import held
 from rnnbench.errors import UserError, describe_os_error
 from rnnbench.files import DAMAGED_JSON, cache_folder, read_regular, write_atomically
 from rnnbench.launch.arrays import DamagedArrays, read_arrays
-from rnnbench.launch.events import Tried
+from rnnbench.launch.events import Event, Hello, Tried
 from rnnbench.launch.job import ResolvedCase, make_job, resolve_case
 from rnnbench.launch.launcher import deviation_from_request
 from rnnbench.launch.listener import Listener
@@ -79,7 +79,7 @@ def try_abilities(
         cached = _load_cached(path) if use_cache else []
         missing = [ability for ability in abilities if ability not in {entry.ability for entry in cached}]
         try:
-            new = _try_system(one, method, missing)
+            new = _try_system(one, method, missing, listener)
         except OSError as error:  # its interpreter is gone, or there is no room for it: others go on
             reason = f"it cannot be started: {describe_os_error(error)}"
             new = [_entry(one.case, one.environment.version, ability, "failed", reason) for ability in missing]
@@ -115,7 +115,7 @@ def _entry(case: Case, version: str, ability: str, verdict: Verdict, reason: str
     )
 
 
-def _try_system(resolved: ResolvedCase, method: Method, abilities: Sequence[str]) -> list[Entry]:
+def _try_system(resolved: ResolvedCase, method: Method, abilities: Sequence[str], listener: Listener) -> list[Entry]:
     """One worker for all abilities. If it dies in one, that one has failed, and another worker does the rest."""
     case, version = resolved.case, resolved.environment.version
     if not may_offer(resolved.manifest, "prove"):
@@ -129,7 +129,13 @@ def _try_system(resolved: ResolvedCase, method: Method, abilities: Sequence[str]
         while remaining:
             job = make_job("abilities", resolved, method, str(path), arrays=folder, abilities=remaining)
             limit = method.limit_seconds * len(remaining)
-            result = run_worker(resolved.environment, job, resolved.manifest.variables, limit)
+            waiting = iter(remaining)
+
+            def follow(event: Event, waiting: Iterator[str] = waiting) -> None:
+                if isinstance(event, Hello | Tried) and (ability := next(waiting, "")):
+                    listener.trying(case, ability)
+
+            result = run_worker(resolved.environment, job, resolved.manifest.variables, limit, follow)
             elsewhere = deviation_from_request(case, method.threads, result)
             if elsewhere:
                 return [_entry(case, version, ability, "failed", elsewhere) for ability in abilities]

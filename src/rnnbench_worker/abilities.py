@@ -15,13 +15,13 @@ step. With lengths, the last step of h has each sequence's own last state.
 
 import inspect
 import os
+import re
 
 import numpy as np
 
 import rnnbench_cells
 
 from .loading import told
-from .retrace import shorten_error
 
 STEPS = 6
 OTHER_STEPS = 9
@@ -50,13 +50,19 @@ def prove_abilities(job, framework, channel):
         except Cannot as reason:
             fields.update(outcome="cannot", reason=str(reason))
         except Exception as error:  # what a framework refuses is the answer
-            fields.update(outcome="refused", reason="{}: {}".format(type(error).__name__, shorten_error(error)))
+            fields.update(outcome="refused", reason="{}: {}".format(type(error).__name__, first_lines(error)))
         else:
             fields["note"] = found.pop("note", "")
             fields["built"] = found.pop("built", None)
             fields["path"] = os.path.join(job["arrays"], ability + ".npz")
             np.savez(fields["path"], **{name: np.asarray(value) for name, value in found.items()})
         channel.send("tried", **fields)
+
+
+def first_lines(error):
+    """Two lines, since some frameworks give the cause in the second; without the colours of some."""
+    lines = [re.sub("\x1b\\[[0-9;]*m", "", line).strip() for line in str(error).splitlines()]
+    return " … ".join(line[:200] for line in [line for line in lines if line][:2])
 
 
 # --- what several frameworks use ----------------------------------------------------------------------

@@ -127,18 +127,14 @@ def advise_flexibility(flexibility: Flexibility | None, rows: Iterable[MeasuredR
     what = f"all {len(ABILITIES)} abilities" if not most.missing else f"{most.count} of {len(ABILITIES)} abilities"
     lacking = f" It lacks {units.listing(most.missing)}." if 0 < len(most.missing) < 4 else ""
     if most is fastest:
-        text = f"The fastest row, {names[most.row]}, also has the most abilities, {most.count} of {len(ABILITIES)}."
-        return (Advice(text + lacking, (most.row,)),)
+        return (Advice(f"The fastest, {names[most.row]}, also has the most abilities: {what}.{lacking}", (most.row,)),)
     if difference_verdict(flexibility.costs) != "slower":
         cost = "no difference seen from"
     else:
-        cost = f"{units.marked(units.times(flexibility.costs.estimate), flexibility.costs.uncertain)} of"
+        cost = units.marked(units.times(flexibility.costs.estimate), flexibility.costs.uncertain)
     has = f"has {fastest.count}" if fastest else "was not tried"
-    text = (
-        f"If you need more than the layer: {names[most.row]} has {what} for {cost} the fastest, "
-        f"{names[flexibility.fastest]}, which {has}."
-    )
-    return (Advice(text + lacking, (most.row, flexibility.fastest)),)
+    text = f"For {what} use {names[most.row]}: {cost} the fastest, which {has}.{lacking}"
+    return (Advice(text, (most.row, flexibility.fastest)),)
 
 
 def find_prices(run: Run, groups: Sequence[tuple[Group, Sequence[MeasuredRow]]]) -> tuple[Price, ...]:

@@ -54,8 +54,90 @@ class Progress(Narrator):
         self._bar.update(self._task, visible=True)
         super().preparing(text)
 
+<<<<<<< HEAD
     def _can_draw(self) -> bool:
         return self._console.is_terminal
+=======
+    def _begin(self, text: str) -> None:
+        """Name a step: in place where that is possible, before its bar appears."""
+        if not self._console.is_terminal:
+            self.note(text)
+
+    def verifying(self, total: int) -> None:
+        if total:
+            self._begin(f"verifying {total} cases against the float64 reference")
+        self._begin_step(total, "verifying against the float64 reference")
+
+    def verified(self, verification: Verification) -> None:
+        case, worst = verification.case, verification.worst
+        detail = verification.reason or (f"largest error {worst}" if worst else "")
+        cached = ", from the cache" if verification.cached else ""
+        name = _case_name(msgspec.structs.replace(case, workload=case.workload.partition("[")[0]))
+        self._print_result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{cached}")
+
+    def measuring_limits(self, total: int) -> None:
+        if total:
+            self._begin("measuring the machine's limit: matrix products and copies")
+        self._begin_step(total, "measuring the machine's limit")
+
+    def limit_measured(self, limit: Limit) -> None:
+        name = f"{limit.environment} {limit.device} {limit.precision}"
+        if limit.outcome != "ok" or not limit.products:
+            what = f"{limit.outcome}: {limit.reason}" if limit.outcome != "ok" else limit.reason
+        else:
+            what = f"{units.rate(limit.flops_per_s, 'FLOP')}, {units.rate(limit.bytes_per_s, 'B')}"
+            what += ", noisy" if limit.noisy else ""
+        self._print_result(limit.outcome, f"{name}: {what}", remarkable=limit.noisy)
+
+    def timing(self, total: int) -> None:
+        self._begin(f"timing: {total} launches")
+        self._begin_step(total, "")
+
+    def launching(self, case: Case, round_number: int) -> None:
+        self._show_current(f"{_short_name(case)}: starting")
+
+    def stage(self, case: Case, stage: str) -> None:
+        self._show_current(f"{_short_name(case)}: {stage}")
+
+    def launched(self, launch: Launch) -> None:
+        if launch.outcome == "ok":
+            wall = launch.seconds / launch.batches
+            what = f"{units.seconds(wall)} a batch, first call {units.seconds(launch.first_call_s)}"
+            what += ", noisy" if launch.noisy else ""
+        else:
+            what = f"{launch.outcome}: {launch.reason}"
+        self._print_result(launch.outcome, f"{_case_name(launch.case)}: {what}", remarkable=launch.noisy)
+
+    def profiling(self, total: int) -> None:
+        if total:
+            self._begin(f"profiling: {total} launches, none of them a measurement")
+        self._begin_step(total, "")
+
+    def profiled(self, record: ProfileRecord) -> None:
+        if record.outcome != "ok":
+            what = f"{'no profiler' if record.outcome == 'none' else record.outcome}: {record.reason}"
+        elif isinstance(record, Profile):
+            what = str(find_bottleneck(record))
+        else:
+            changes = {"batch": "new batch size", "steps": "new length"}
+            costs = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
+            what = "; ".join(costs)
+        self._print_result(record.outcome, f"{_case_name(record.case)}: {what}")
+
+    def trying_abilities(self, total: int) -> None:
+        if total:
+            self._begin(f"trying {total} abilities of systems")
+        self._begin_step(total, "trying abilities")
+
+    def trying(self, case: Case, ability: str) -> None:
+        self._show_current(f"{case.system}: {ability}")
+
+    def ability_tried(self, entry: Entry) -> None:
+        text = f"{entry.system} @ {entry.environment} {entry.device}: {entry.ability}: {entry.verdict}"
+        text += f", {entry.reason}" if entry.reason else ""
+        # That something cannot be done is a result like any other, and stands in the table.
+        self._print_result(entry.verdict if entry.verdict in ("wrong", "failed") else "ok", text)
+>>>>>>> abilities
 
     def _begin_step(self, total: int, text: str) -> None:
         self._bar.update(self._task, visible=total > 0)

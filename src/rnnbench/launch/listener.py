@@ -48,5 +48,8 @@ class Listener:
     def trying_abilities(self, total: int) -> None:
         """Abilities are tried next, `total` of them."""
 
+    def trying(self, case: Case, ability: str) -> None:
+        """A worker has begun with an ability. Called by the thread that follows the worker."""
+
     def ability_tried(self, entry: Entry) -> None:
         """One ability of one system was tried."""

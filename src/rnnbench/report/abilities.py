@@ -109,6 +109,9 @@ dropout mask is given, or read from a layer that draws its own. A row is not len
 `rnnbench explain` says what the most flexible system costs. Programs are in `abilities.py` of a framework's folder;
 adding one there is all it takes ([adding a system](adding-a-system.md)).
 
+The entries below are from one machine, with an ARM processor. On another one a vendor's kernels may differ, above all
+in gradients of gradients: try it there.
+
 This page is written by `rnnbench abilities --known --markdown > docs/abilities.md`, and a test compares it. The entries
 are in `src/rnnbench/known`; `rnnbench abilities --update` tries again and keeps what it finds.
 """

@@ -132,7 +132,9 @@ class AbilityProgram(object):
             probe = np.concatenate([probe_h, probe_c], axis=2)
         else:
             inputs, probe = by_batch, probe_h
-        self.model.train_on_batch(inputs, np.ascontiguousarray(probe.swapaxes(0, 1)))
+        # As tensors: what Keras is given as an array stays one where a step runs eagerly.
+        inputs = [ops.convert_to_tensor(one) for one in inputs]
+        self.model.train_on_batch(inputs, ops.convert_to_tensor(np.ascontiguousarray(probe.swapaxes(0, 1))))
         outputs = np.ascontiguousarray(host_copy(self._kept_values(inputs)).swapaxes(0, 1))
         found = {"h": outputs[:, :, :hidden]}
         if self._is_own:

@@ -42,7 +42,7 @@ def flexibility(panel: Panel, found: Flexibility, looks: dict[str, Look], subtit
     tones, shapes = ([getattr(looks[name], part) for name in names] for part in ("tone", "shape"))
     colour = alt.Color("framework", type="nominal", scale=alt.Scale(domain=names, range=[tone.light for tone in tones]))
     shape = alt.Shape("framework", type="nominal", scale=alt.Scale(domain=names, range=shapes))
-    up = log_time(low, high, "time of one batch")
+    up: dict[str, Any] = log_time(low, high, "time of one batch")
     base = alt.Chart(ROWS).encode(
         x=alt.X(
             "place",
