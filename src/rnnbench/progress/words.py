@@ -107,6 +107,9 @@ class Narrator(Listener):
             self._begin(f"trying {total} abilities of systems")
         self._begin_step(total, "trying abilities")
 
+    def trying(self, case: Case, ability: str) -> None:
+        self._show_current(f"{case.system}: {ability}")
+
     def ability_tried(self, entry: Entry) -> None:
         text = f"{entry.system} @ {entry.environment} {entry.device}: {entry.ability}: {entry.verdict}"
         text += f", {entry.reason}" if entry.reason else ""
