@@ -166,7 +166,8 @@ def test_two_systems_with_one_successor_have_a_line_each_and_one_without_a_run_s
     contents = succession("new/cell/graph", "new/cell/graph", "elsewhere/cell/graph")
     lines = make_history(["a"], [contents])
     assert [line.predecessor for line in lines] == ["old0/cell/graph", "old1/cell/graph"]
-    names = {datum["framework"] for datum in versions(lines, title="", subtitle="")["datasets"]["rows"]}
+    rows = versions(lines, title="", subtitle="")["datasets"]["rows"]
+    names = {datum["framework"].partition(" · ")[0] for datum in rows}  # with the newest version's time, for the legend
     assert names == {
         "old0/cell/graph",
         "old1/cell/graph",
@@ -252,11 +253,13 @@ def test_charts_are_valid_and_draw_only_what_was_compared():
     assert {datum["version"] for datum in spec["datasets"]["rows"]} == set(WALLS)
     assert [datum["wall"] for datum in spec["datasets"]["rows"]] == pytest.approx([2.0, 1.1, 1.0])
     published, measured = spec["hconcat"]
-    assert "another machine" in published["title"]["subtitle"]
+    assert "another machine" in published["title"]["subtitle"][0]
     assert len(spec["datasets"]["published"]) == 4
     plain = versions([only_line(run_of(workload="ptb-lm"))], title="a title", subtitle="a machine")
     alt.LayerChart.from_dict({**plain, "config": theme.CONFIG}, validate=True)
     assert measured["layer"][1]["encoding"]["x"]["scale"]["domain"] == list(WALLS)
+    narrow = versions([line], title="a title", subtitle="a machine", width=theme.NARROW)
+    alt.VConcatChart.from_dict({**narrow, "config": theme.CONFIG}, validate=True)
 
 
 def test_the_command_prints_and_writes_the_same_every_time(tmp_path, call):
