@@ -19,7 +19,7 @@ from rnnbench.report.comparison import NamedRun
 from rnnbench.report.document import Document
 from rnnbench.report.history import write_history
 from rnnbench.report.history_page import open_history
-from rnnbench.report.html import as_html
+from rnnbench.report.html import _legend, as_html
 from rnnbench.report.opening import first_group, make_cards, make_matrix
 from rnnbench.store import read_folder
 from test_nodes import spread_contents
@@ -179,6 +179,15 @@ def test_every_column_of_the_table_is_explained(open_page):
     page.get_by_label("All columns").check()
     for heading in page.locator("#table th").all_inner_texts():
         assert heading == "system" or any(name and name in heading for name in names), heading
+
+
+def test_columns_of_profiles_are_explained_where_there_are_profiles():
+    profiled, plain = (
+        dict(_legend(Document(["run"], [contents])))
+        for contents in (read_folder(RESULTS / "cpu-2-cores-ptb-lm-profile"), small_run())
+    )
+    assert {"operators", "no operator", "new …", "compiling", "of limit"} <= set(profiled)
+    assert "operators" not in plain
 
 
 def test_the_answer_is_there_without_the_script(browser, pages):
