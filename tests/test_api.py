@@ -49,7 +49,7 @@ print(json.dumps({name: callable(getattr(rnnbench, name)) for name in rnnbench._
     assert json.loads(answer.stdout) == dict.fromkeys(
         [
             *("Results", "analyse_runs", "check_run", "compare_runs", "join_plans", "load_run", "make_plan"),
-            *("run_plan", "verify_plan", "version_history"),
+            *("run_plan", "try_abilities", "verify_plan", "version_history"),
         ],
         True,
     )

@@ -19,6 +19,7 @@ from rnnbench.launch.events import (
     Reshaped,
     Samples,
     Sampling,
+    Tried,
     Unprofiled,
     Warm,
 )  # fmt: skip
@@ -29,6 +30,7 @@ SAMPLING, SAMPLES, MEMORY, DONE = Sampling(), Samples((Sample(1, 1.0),)), Memory
 ARRAYS, FILE, ERROR = Arrays("forward", "x"), Delivered("x"), Failed("ValueError", "x")
 RATES = Rates((Timed(1, 1.0),), (Timed(1, 1.0),))
 RESHAPED = Reshaped(change="batch", outcome="kept", calls=(1.0, 1.0))
+TRIED = Tried("reset", "cannot")
 PROFILED = Profiled(1, 1.0, 1.0, 1.0, (), 0.0, (), 0.0)
 
 MEASURED = (HELLO, BUILT, FIRST, WARM, SAMPLING, SAMPLES, MEMORY, DONE)
@@ -36,6 +38,7 @@ MEASURED = (HELLO, BUILT, FIRST, WARM, SAMPLING, SAMPLES, MEMORY, DONE)
 #: What the worker's modes really send.
 TRUE = [
     ("start", (HELLO, DONE)),
+    ("abilities", (HELLO, TRIED, TRIED, DONE)),
     ("measure", MEASURED),
     ("measure", (HELLO, BUILT, ARRAYS, FIRST, ARRAYS, WARM, SAMPLING, SAMPLES, ARRAYS, ARRAYS, MEMORY, ARRAYS, DONE)),
     ("verify", (HELLO, BUILT, ARRAYS, DONE)),

@@ -121,11 +121,12 @@ LAYERS = (
     ("version", "errors"),
     ("domain",),
     ("units", "files", "text", "machine", "scratch"),
-    ("method", "manifests", "reference", "stats", "published.rows"),
+    ("method", "manifests", "reference", "stats", "published.rows", "known"),
     ("environments", "store"),
     ("plan", "resuming", "last_run"),
     ("launch", "estimate"),
     ("verify", "profile"),
+    ("abilities",),
     ("graph",),
     ("session",),
     ("spread",),
@@ -136,7 +137,18 @@ LAYERS = (
 )
 #: These stand beside the machinery of a run: they read the store alone, so that a report never starts anything.
 READERS = {"analysis", "published", "report"}
-MACHINERY = {"environments", "plan", "launch", "verify", "profile", "graph", "resuming", "session", "spread"}
+MACHINERY = {
+    "environments",
+    "plan",
+    "launch",
+    "verify",
+    "profile",
+    "abilities",
+    "graph",
+    "resuming",
+    "session",
+    "spread",
+}
 
 
 def layer_of(module):

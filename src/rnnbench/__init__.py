@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         load_run,
         make_plan,
         run_plan,
+        try_abilities,
         verify_plan,
         version_history,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "load_run",
     "make_plan",
     "run_plan",
+    "try_abilities",
     "verify_plan",
     "version_history",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rnnbench import session
+from rnnbench import abilities, session
 from rnnbench.analysis import check, compare
 from rnnbench.analysis.check import Finding
 from rnnbench.analysis.compare import THRESHOLD, RunComparison
@@ -14,6 +14,7 @@ from rnnbench.analysis.differences import CROSSABLE, DifferenceKind
 from rnnbench.analysis.history import HistoryLine, make_history
 from rnnbench.analysis.row import Row
 from rnnbench.analysis.rows import make_rows
+from rnnbench.domain.ability import Entry
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.domain.workload import Workload
@@ -90,6 +91,13 @@ def run_plan(
 def verify_plan(plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any) -> VerifiedPlan:
     """Verify every case of a plan on the small version of its workload. Nothing is timed."""
     return verifier.verify_plan(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
+
+
+def try_abilities(
+    plan: Plan, *, listener: Listener | None = None, use_cache: bool = True, **method: Any
+) -> list[Entry]:
+    """Try what the systems of a plan can do beyond the plain layer; its workloads do not matter. Nothing is timed."""
+    return abilities.try_abilities(plan, make_method(**method), listener or Listener(), use_cache=use_cache)
 
 
 def load_run(folder: str | Path) -> Results:

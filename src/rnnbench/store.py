@@ -9,17 +9,20 @@ from typing import Any
 
 import msgspec
 
+from rnnbench.domain.ability import Entry
 from rnnbench.domain.consistency import record_check, require_consistent
 from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Record
 from rnnbench.domain.run import SCHEMA, Run, current_names
 from rnnbench.errors import UserError
 from rnnbench.files import DAMAGED_JSON, locked, read_regular, require_writable, write_atomically
+from rnnbench.known import read_entries
 
 RUN_FILE = "run.json"
 RECORDS_FILE = "launches.jsonl"
 PROFILES_FILE = "profiles.jsonl"  # separate from the timed launches
 LOGS = "logs"
+ABILITIES_FILE = "abilities.json"  # only where abilities were tried for this run
 SPREAD_FILE = "spread.json"  # only in a run that is spread over the nodes of a cluster
 
 
@@ -29,6 +32,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     records: tuple[Record, ...]
     profiles: tuple[ProfileRecord, ...] = ()
+    abilities: tuple[Entry, ...] = ()
     damaged: tuple[str, ...] = ()  # `line 7: …`
 
 
@@ -164,7 +168,15 @@ def read_folder(folder: Path) -> Contents:
         decoder = msgspec.json.Decoder(ProfileRecord)
         profiles, damaged_profiles = _read_lines(folder / PROFILES_FILE, decoder, check)
         damaged += [f"{PROFILES_FILE}, {line}" for line in damaged_profiles]
-    return Contents(run=run, records=tuple(records), profiles=tuple(profiles), damaged=tuple(damaged))
+    abilities: tuple[Entry, ...] = ()
+    if os.path.lexists(folder / ABILITIES_FILE):
+        try:
+            abilities = read_entries(folder / ABILITIES_FILE)
+        except (OSError, UserError) as error:
+            damaged.append(f"{ABILITIES_FILE}, all lines: {_shortened(error)}")
+    return Contents(
+        run=run, records=tuple(records), profiles=tuple(profiles), abilities=abilities, damaged=tuple(damaged)
+    )
 
 
 class _Schema(msgspec.Struct):

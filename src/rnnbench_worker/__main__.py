@@ -16,6 +16,7 @@ MODES = {
     "retrace": ("retrace", "retrace"),
     "graph": ("graph", "take_graphs"),
     "story": ("story", "tell_story"),
+    "abilities": ("abilities", "prove_abilities"),
     "start": ("loading", "do_nothing"),
 }
 

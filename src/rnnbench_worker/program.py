@@ -31,6 +31,13 @@ Two are about graphs (`rnnbench graph`), and optional:
     Only where the system offers the single tanh step of Lazarus's slides of 2019 (`one_step` in the manifest):
     returns a `story.Story` of its six statements.
 
+One is about abilities (`rnnbench abilities`), and optional:
+
+`prove(job, ability, arrays)`
+    Runs the small program of this ability by the job's execution and returns its arrays (`abilities.py` says which),
+    with `built`: how often something was built again for another number of steps, and `note`: what must be known.
+    Raises `abilities.Cannot` where the system does not offer it; any other exception is a reason as well.
+
 One tells when something was compiled again; without it a new shape is only timed:
 
 `builds(program)`

@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from rnnbench.cli import audit, catalogue, compare, env, graph, history, part, profile, report, run, show, verify
+from rnnbench.cli import (
+    abilities,
+    audit,
+    catalogue,
+    compare,
+    env,
+    graph,
+    history,
+    part,
+    profile,
+    report,
+    run,
+    show,
+    verify,
+)
 from rnnbench.cli.options import say
 from rnnbench.errors import UserError, describe_os_error
 
@@ -31,6 +45,7 @@ app.command("history")(history.history)
 app.command("check")(show.check)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
+app.command("abilities")(abilities.abilities)
 app.command("graph")(graph.graph)
 app.command("profile")(profile.profile)
 app.command("systems")(catalogue.systems)
@@ -65,6 +80,7 @@ def about(
       rnnbench compare runs/before runs/after              show what became faster or slower
       rnnbench history runs/versions                       show systems over framework versions
       rnnbench verify 'pytorch/*'                          verify systems without timing them
+      rnnbench abilities 'pytorch/*'                       what they can do beyond the plain layer
       rnnbench graph pytorch/fine/script                   show the graph that it builds
       rnnbench profile pytorch/fine/eager -w ptb-lm        explain why it is slow
     """

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from rnnbench import units
 from rnnbench.analysis.profile_results import find_bottleneck
+from rnnbench.domain.ability import Entry
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import Profile, ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
@@ -133,6 +134,20 @@ class Progress(Listener):
             costs = (f"{changes[one.change]} {units.seconds(one.cost_s)}, {one.outcome}" for one in record.reshapes)
             what = "; ".join(costs)
         self._print_result(record.outcome, f"{_case_name(record.case)}: {what}")
+
+    def trying_abilities(self, total: int) -> None:
+        if total:
+            self._begin(f"trying {total} abilities of systems")
+        self._begin_step(total, "trying abilities")
+
+    def trying(self, case: Case, ability: str) -> None:
+        self._show_current(f"{case.system}: {ability}")
+
+    def ability_tried(self, entry: Entry) -> None:
+        text = f"{entry.system} @ {entry.environment} {entry.device}: {entry.ability}: {entry.verdict}"
+        text += f", {entry.reason}" if entry.reason else ""
+        # That something cannot be done is a result like any other, and stands in the table.
+        self._print_result(entry.verdict if entry.verdict in ("wrong", "failed") else "ok", text)
 
     def _begin_step(self, total: int, text: str) -> None:
         self._total, self._done, self._start = total, 0, time.monotonic()

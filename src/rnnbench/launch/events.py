@@ -1,6 +1,6 @@
 """The events that a worker sends, as types. A worker that sends anything else is broken."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -106,6 +106,17 @@ class Unprofiled(msgspec.Struct, tag_field="event", tag="unprofiled"):
     reason: str
 
 
+class Tried(msgspec.Struct, tag_field="event", tag="tried"):
+    """One ability: its arrays, or why there are none."""
+
+    ability: str
+    outcome: Literal["computed", "cannot", "refused"]
+    reason: str = ""
+    note: str = ""
+    path: str = ""
+    built: Count | None = None  # again, for another number of steps; None: not counted
+
+
 class Done(msgspec.Struct, tag_field="event", tag="done"):
     pass
 
@@ -118,7 +129,7 @@ class Failed(msgspec.Struct, tag_field="event", tag="error"):
 
 Event = (
     Hello | Built | First | Warm | Sampling | Samples | Unseen | Memory | Rates | Arrays | Delivered | Reshaped
-    | Profiled | Unprofiled | Done | Failed
+    | Profiled | Unprofiled | Tried | Done | Failed
 )  # fmt: skip
 
 #: What a worker does after it has sent an event; None: before the first.
@@ -138,6 +149,7 @@ STAGES: dict[type[Event] | None, str] = {
     Delivered: "end",
     Profiled: "end",
     Unprofiled: "end",
+    Tried: "another ability",
     Done: "end",
     Failed: "end",
 }

@@ -52,6 +52,7 @@ def make_job(
     variants: Sequence[dict[str, object]] = (),
     check: dict[str, object] | None = None,
     full_speed_s: float | None = None,
+    abilities: Sequence[str] = (),
 ) -> dict[str, object]:
     """`check`: what the timed program delivers of its results at full size; None: nothing.
 
@@ -96,6 +97,7 @@ def make_job(
         "arrays": arrays,
         "profile_folder": arrays if mode == "profile" else "",
         "variants": variants,
+        "abilities": abilities,
     }
 
 

@@ -1,5 +1,6 @@
 """The interface that is called as a run proceeds. This default does nothing; the terminal's is in `cli/progress.py`."""
 
+from rnnbench.domain.ability import Entry
 from rnnbench.domain.case import Case
 from rnnbench.domain.profile import ProfileRecord
 from rnnbench.domain.result import Launch, Limit, Verification
@@ -43,3 +44,12 @@ class Listener:
 
     def profiled(self, record: ProfileRecord) -> None:
         """One profile launch has ended and is stored."""
+
+    def trying_abilities(self, total: int) -> None:
+        """Abilities are tried next, `total` of them."""
+
+    def trying(self, case: Case, ability: str) -> None:
+        """A worker has begun with an ability. Called by the thread that follows the worker."""
+
+    def ability_tried(self, entry: Entry) -> None:
+        """One ability of one system was tried."""

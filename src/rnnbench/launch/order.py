@@ -19,6 +19,7 @@ from rnnbench.launch.events import (
     Reshaped,
     Samples,
     Sampling,
+    Tried,
     Unprofiled,
     Unseen,
     Warm,
@@ -54,6 +55,7 @@ ORDERS: dict[str, dict[Kind, tuple[type[Event], ...]]] = {
         Profiled: (Done,),
         Unprofiled: (Done,),
     },
+    "abilities": {None: (Hello,), Hello: (Tried,), Tried: (Tried, Done)},
     "retrace": {
         None: (Hello,),
         Hello: (Built,),

@@ -8,6 +8,15 @@ import msgspec
 
 from rnnbench.analysis.advice import Advice, advise
 from rnnbench.analysis.case_results import find_case_results
+from rnnbench.analysis.flexibility import (
+    Entries,
+    Flexibility,
+    Price,
+    advise_flexibility,
+    entries_of,
+    find_flexibility,
+    find_prices,
+)
 from rnnbench.analysis.gap import Best, BreakEven, Gap, find_best, find_break_evens, find_gaps
 from rnnbench.analysis.limit import LeastTime, Peak, Peaks, find_peaks, least_time
 from rnnbench.analysis.row import Group, MeasuredRow, Row, RowId, row_id, short_names
@@ -29,6 +38,7 @@ class GroupAnalysis(msgspec.Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...]  # one per framework and environment with the fine-grained program
     break_evens: tuple[BreakEven, ...]
     least: LeastTime | None  # None: the machine's rates were not measured
+    flexibility: Flexibility | None = None  # None: abilities are known of no two rows
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,21 +48,26 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     peaks: tuple[Peak, ...]
     groups: tuple[GroupAnalysis, ...]  # in the order of runs and their cases
     claims: tuple[Claim, ...]
+    prices: tuple[Price, ...] = ()  # of abilities
 
 
 def analyse(runs: Sequence[Contents]) -> Analysis:
     measured = [measure_rows(contents) for contents in runs]
     groups: list[GroupAnalysis] = []
     peaks: list[Peak] = []
+    prices: list[Price] = []
     for number, (contents, rows) in enumerate(zip(runs, measured, strict=True)):
-        run_peaks = find_peaks(contents.records, number)
+        run_peaks, entries = find_peaks(contents.records, number), entries_of(contents)
         peaks += run_peaks.values()
-        groups += [_analyse_group(contents, group, members, run_peaks) for group, members in _grouped(number, rows)]
+        grouped = _grouped(number, rows)
+        groups += [_analyse_group(contents, group, members, run_peaks, entries) for group, members in grouped]
+        prices += find_prices(contents.run, grouped)
     return Analysis(
         rows=tuple(tuple(each.row for each in rows) for rows in measured),
         peaks=tuple(peaks),
         groups=tuple(groups),
         claims=judge_claims(runs, measured),
+        prices=tuple(prices),
     )
 
 
@@ -63,18 +78,23 @@ def _grouped(run: int, rows: Sequence[MeasuredRow]) -> list[tuple[Group, list[Me
     return list(groups.items())
 
 
-def _analyse_group(contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: Peaks) -> GroupAnalysis:
+def _analyse_group(
+    contents: Contents, group: Group, rows: Sequence[MeasuredRow], peaks: Peaks, entries: Entries
+) -> GroupAnalysis:
     node = find_node(measured.row for measured in rows)
     workload, peak = contents.run.workloads[group.workload], peaks.get((node, group.device, group.precision))
     best, gaps, break_evens = find_best(rows), find_gaps(rows), find_break_evens(rows)
+    flexibility = find_flexibility(rows, entries, contents.run)
+    first, *others = advise(rows, best, gaps, break_evens)
     return GroupAnalysis(
         group=group,
-        advice=advise(rows, best, gaps, break_evens),
+        advice=(first, *advise_flexibility(flexibility, rows), *others),
         summary=summarise([measured.row for measured in rows], best, gaps, break_evens),
         best=best,
         gaps=gaps,
         break_evens=break_evens,
         least=least_time(workload, group.phase, group.precision, peak) if peak else None,
+        flexibility=flexibility,
     )
 
 

@@ -12,14 +12,16 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from rnnbench import units
 from rnnbench.analysis.row import Group, Row, RowId, memory_of, row_id, shown_status
+from rnnbench.domain.ability import MEANINGS
 from rnnbench.domain.case import Case
 from rnnbench.domain.result import Launch, Verification
 from rnnbench.published.rows import SOURCES
 from rnnbench.published.sections import compare_with_published
+from rnnbench.report.abilities import price_lines, report_rows
 from rnnbench.report.charts import theme
 from rnnbench.report.charts.gallery import FILES_ONLY, Chart
 from rnnbench.report.describe import command_for_row, describe_gpus, describe_method, describe_nodes
@@ -35,7 +37,13 @@ SCRIPTS = ("elements", "format", "data", "state", "samples", "hint", "details", 
 
 
 def as_html(document: Document, charts: list[Chart]) -> bytes:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(read_part),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"seconds": units.seconds, "times": units.times, "marked": units.marked, "row_id": row_id}
     script = '"use strict";\n(() => {\n' + "\n".join(read_part(f"{name}.js") for name in SCRIPTS) + "})();\n"
     published = compare_with_published(document.names, document.analysis.rows)
@@ -54,6 +62,11 @@ def as_html(document: Document, charts: list[Chart]) -> bytes:
         charts=shown,
         legend=_legend(document),
         claims=document.analysis.claims,
+        abilities={
+            "headings": list(MEANINGS.values()),
+            "rows": report_rows(document),
+            "prices": price_lines(document.analysis.prices),
+        },
         published=published,
         sources=list(dict.fromkeys(SOURCES[row.published.source] for row in published)),
         style=colours(frameworks(document)) + read_part("style.css"),

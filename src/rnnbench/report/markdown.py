@@ -6,6 +6,7 @@ from rnnbench import units
 from rnnbench.analysis.row import Row, memory_of, shown_status
 from rnnbench.domain.workload import Workload
 from rnnbench.published.sections import claims_as_markdown, compare_with_published, published_as_markdown
+from rnnbench.report.abilities import report_markdown
 from rnnbench.report.charts.gallery import Chart
 from rnnbench.report.describe import describe_gpus, describe_method, describe_nodes
 from rnnbench.report.document import Document, Panel, find_node, ranked_rows, unranked_rows
@@ -67,6 +68,7 @@ def as_markdown(document: Document, charts: Sequence[Chart]) -> bytes:
         parts += [f"# Model: {escape_markdown(workload.name)}", _model(workload)]
     for number, name in enumerate(document.names):
         parts += [_heading("# Test Results", name, document), *_results(document, number, charts)]
+    parts += report_markdown(document)
     parts += claims_as_markdown(document.analysis.claims)
     parts += published_as_markdown(compare_with_published(document.names, document.analysis.rows))
     return ("\n\n".join(parts) + "\n").encode()

@@ -8,6 +8,7 @@ from rnnbench import units
 from rnnbench.domain.result import Interval
 from rnnbench.report.charts.bars import bars, samples
 from rnnbench.report.charts.compiling import compiling
+from rnnbench.report.charts.flexibility import flexibility
 from rnnbench.report.charts.gap import gap
 from rnnbench.report.charts.theme import NARROW, WIDE, Look, draw, looks
 from rnnbench.report.charts.versions import history, rows_with_history
@@ -66,6 +67,9 @@ def _specifications(
     run = document.runs[panel.group.run].run
     machine = machine_name(run, panel.group.device, find_node(panel.rows))
     analysis = panel.analysis
+    if analysis.flexibility:
+        subtitle = f"lower right is better; no row beats those on the line · {machine}"
+        yield "flexibility", flexibility(panel, analysis.flexibility, look, subtitle, width)
     if len(panel.verified) > 1:
         limit = analysis.least.seconds if analysis.least else None
         yield "gap", gap(panel, look, " · ".join(filter(None, (_gap_in_words(panel), machine))), limit, width)
@@ -99,6 +103,7 @@ def _times(ratio: Interval) -> str:
 def _description(kind: str, panel: Panel) -> str:
     """A chart in a sentence; the table has its numbers."""
     what = {
+        "flexibility": "time of one batch over the number of abilities, one point for each system, with the front",
         "gap": "time of one batch over granularity, one line for each framework and execution",
         "bars": "bars of the time of one batch with interval and ratio",
         "compiling": "compile time against steady time with break-even lines",

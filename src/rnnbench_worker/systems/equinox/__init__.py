@@ -14,7 +14,7 @@ from rnnbench_worker.systems.jax.inspection import profiler
 from rnnbench_worker.systems.jax.network import LoopStack
 from rnnbench_worker.systems.jax.program import EXECUTIONS, builds
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -55,3 +55,13 @@ class EquinoxCell(object):
 
 def weights_of(cell):
     return cell.weight_ih, cell.weight_hh, cell.bias
+
+
+def prove(job, ability, arrays):
+    from rnnbench_worker.abilities import CELLS, Cannot, arguments_of
+    from rnnbench_worker.systems.jax.abilities import LoopLayer, prove_with
+
+    if ability in CELLS:
+        offered = arguments_of(equinox.nn.LSTMCell.__init__)
+        raise Cannot("equinox.nn.LSTMCell has one step; none of its arguments is for another: " + offered)
+    return prove_with(job, ability, arrays, LoopLayer(job, ability, EquinoxCell(job["precision"])))

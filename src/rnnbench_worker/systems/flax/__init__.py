@@ -15,7 +15,7 @@ from rnnbench_worker.systems.jax import graphs
 from rnnbench_worker.systems.jax.inspection import profiler
 from rnnbench_worker.systems.jax.program import builds
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -88,3 +88,9 @@ class Layers(nnx.Module):
 def weights_of(cell):
     """w, u and b, which are in the canonical layout; the bias belongs to the layer that multiplies h."""
     return cell.dense_i.kernel, cell.dense_h.kernel, cell.dense_h.bias
+
+
+def prove(job, ability, arrays):
+    from .abilities import prove
+
+    return prove(job, ability, arrays)

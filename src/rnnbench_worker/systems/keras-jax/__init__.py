@@ -8,7 +8,7 @@ from rnnbench_worker.systems.jax.inspection import profiler, record_operators, t
 from rnnbench_worker.systems.jax.program import builds
 from rnnbench_worker.systems.jax.settings import apply_settings, describe_device, device_name, peak_bytes
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -18,6 +18,12 @@ def describe(job):
 
 def build(job, parameters):
     return KerasJaxProgram(job, parameters)
+
+
+def prove(job, ability, arrays):
+    from rnnbench_worker.shared.keras_abilities import prove
+
+    return prove(job, ability, arrays, lambda function, xs: jax.grad(function)(xs), builds)
 
 
 def graphs(job, make):

@@ -15,7 +15,7 @@ from rnnbench_worker.systems.tensorflow.settings import (
     wait_for_device,
 )
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -29,6 +29,19 @@ def build(job, parameters):
 
 def builds(program):
     return tracing_count(program._model.train_function) + tracing_count(program._model.predict_function)
+
+
+def prove(job, ability, arrays):
+    from rnnbench_worker.shared.keras_abilities import prove
+
+    def input_gradient(function, xs):
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            size = function(xs)
+        return tape.gradient(size, xs)
+
+    with tf.device(device_string(job)):
+        return prove(job, ability, arrays, input_gradient, lambda model: tracing_count(model.train_function))
 
 
 def graphs(job, make):

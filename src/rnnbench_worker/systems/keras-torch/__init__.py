@@ -6,7 +6,7 @@ from rnnbench_worker.systems.pytorch.executions import compiled_graph_count
 from rnnbench_worker.systems.pytorch.inspection import profiler, record_graphs
 from rnnbench_worker.systems.pytorch.settings import apply_settings, describe_device
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 
 def describe(job):
@@ -26,6 +26,18 @@ def build(job, parameters):
 
 def builds(program):
     return compiled_graph_count()
+
+
+def prove(job, ability, arrays):
+    import torch
+
+    from rnnbench_worker.shared.keras_abilities import prove
+
+    def input_gradient(function, xs):
+        xs = xs.detach().requires_grad_()
+        return torch.autograd.grad(function(xs), xs, create_graph=True)[0]
+
+    return prove(job, ability, arrays, input_gradient, lambda model: compiled_graph_count())
 
 
 def graphs(job, make):

@@ -14,7 +14,7 @@ from rnnbench_worker.systems.jax.inspection import profiler as jax_profiler
 
 from .program import JaxBackedProgram, PyTensorProgram
 
-__all__ = ["build", "builds", "describe", "graphs", "profiler"]
+__all__ = ["build", "builds", "describe", "graphs", "profiler", "prove"]
 
 Backend = namedtuple("Backend", "mode program describe")
 
@@ -67,6 +67,12 @@ BACKENDS = {
 def build(job, parameters):
     backend = BACKENDS[job["execution"]]
     return backend.program(job, backend.mode, parameters)
+
+
+def prove(job, ability, arrays):
+    from .abilities import prove
+
+    return prove(job, ability, arrays, BACKENDS[job["execution"]].mode)
 
 
 def graphs(job, make):

@@ -29,11 +29,14 @@ def trace(network, example):
 
 def compile_cell(network, example):
     """Each cell is compiled by itself; the loops around the cells stay in Python."""
-    _allow_many_shapes()
-    for layer in network.stack.layers:
-        for direction in layer:
-            direction.cell = torch.compile(direction.cell, fullgraph=True, dynamic=False)
+    compile_cells([direction for layer in network.stack.layers for direction in layer])
     return network
+
+
+def compile_cells(loops):
+    _allow_many_shapes()
+    for loop in loops:
+        loop.cell = torch.compile(loop.cell, fullgraph=True, dynamic=False)
 
 
 def compile_whole(network, example):

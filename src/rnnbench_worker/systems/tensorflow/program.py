@@ -31,7 +31,8 @@ def python_loop(step, state, sequences, reverse):
 
 def while_loop(step, state, sequences, reverse):
     """The loop stays a loop in the graph: tf.while_loop over TensorArrays."""
-    steps = sequences[0].shape[0]
+    known = sequences[0].shape[0]
+    steps = tf.shape(sequences[0])[0] if known is None else known  # not known: the graph is for any number of steps
     # XLA must know every shape, and the largest number of iterations.
     arrays = [
         tf.TensorArray(sequence.dtype, size=steps, element_shape=sequence.shape[1:]).unstack(sequence)
@@ -49,7 +50,7 @@ def while_loop(step, state, sequences, reverse):
 
     start = (tf.constant(0), outputs) + tuple(state)
     stacked = tf.while_loop(condition, body, start, maximum_iterations=steps)[1].stack()
-    stacked.set_shape([steps] + list(state[0].shape))  # 2.0 loses it
+    stacked.set_shape([known] + list(state[0].shape))  # 2.0 loses it
     return stacked
 
 
