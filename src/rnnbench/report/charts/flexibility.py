@@ -51,7 +51,7 @@ def flexibility(
     for one, side in zip(data, place_labels(spots, texts, order, width=room, height=_HEIGHT), strict=True):
         one["side"] = side
     colour, shape = by_framework((one["framework"] for one in data), looks, width)
-    up = log_time(low, high, "time of one batch")
+    up: dict[str, Any] = log_time(low, high, "time of one batch")
     base = alt.Chart(ROWS).encode(
         x=alt.X(
             "place",
