@@ -22,11 +22,12 @@ from rnnbench.report.history_page import open_history
 from rnnbench.report.html import _legend, as_html
 from rnnbench.report.opening import first_group, make_cards, make_matrix
 from rnnbench.store import read_folder
+from test_flexibility import made_up_run
 from test_nodes import spread_contents
 
 RESULTS = Path(__file__).parent.parent / "results"
 WIDTHS = (1400, 400)
-REPORTS = ("real", "large", "two", "small", "failed", "nodes")
+REPORTS = ("real", "large", "two", "small", "failed", "nodes", "flexible")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,7 @@ def pages(browser, tmp_path_factory):
         "small": {"small": small_run()},
         "failed": {"failed": failed_run()},
         "nodes": {"nodes": spread_contents(cpu="another")},
+        "flexible": {"flexible": made_up_run()},
     }
     found = {name: write_page(folder / f"{name}.html", **contents) for name, contents in runs.items()}
     years = read_folder(RESULTS / "eight-years-ce-short")
@@ -114,7 +116,7 @@ def test_it_opens_on_at_most_five_sentences_and_the_rest_is_folded(open_page, na
     said = " ".join(page.locator("header p:visible, main p:visible, footer p:visible").all_inner_texts())
     assert len(re.findall(r"[.](?=\s|$)", said)) + 1 <= 5  # the card's verdict has no full stop
     assert page.locator("details[open]:visible").count() == 0
-    first_screen = page.locator(".bars:visible").first
+    first_screen = page.locator("[data-kind=flexibility]:visible, .bars:visible").first
     if name != "failed":
         assert first_screen.bounding_box()["y"] < 900
 
@@ -165,6 +167,14 @@ def test_a_run_without_a_verified_row_has_no_winner(open_page):
     assert page.locator(".winner:visible").count() == 0
     assert page.locator(".bars:visible li").count() == 0
     assert "3 rows: " in page.locator("#bars-section").inner_text()
+
+
+def test_speed_over_flexibility_is_the_first_picture(open_page):
+    page = open_page("flexible")
+    pictures = page.locator("figure.chart:visible")
+    kinds = [pictures.nth(index).get_attribute("data-kind") for index in range(pictures.count())]
+    assert kinds == ["flexibility", "gap"]
+    assert pictures.first.bounding_box()["y"] < page.locator(".bars:visible").bounding_box()["y"]
 
 
 def test_one_row_of_one_phase_is_the_only_one(open_page):

@@ -69,7 +69,7 @@ def _specifications(
     analysis = panel.analysis
     if analysis.flexibility:
         subtitle = f"lower right is better; no row beats those on the line · {machine}"
-        yield "flexibility", flexibility(panel, analysis.flexibility, look, subtitle)
+        yield "flexibility", flexibility(panel, analysis.flexibility, look, subtitle, width)
     if len(panel.verified) > 1:
         limit = analysis.least.seconds if analysis.least else None
         yield "gap", gap(panel, look, " · ".join(filter(None, (_gap_in_words(panel), machine))), limit, width)
