@@ -200,6 +200,7 @@ def test_what_is_found_out_about_a_class(pytorch, tmp_path):
     ]
     assert found["Projected"][:2] == ["state: zeros, as a tensor; a step returns output and new state", 2]
     assert "a step returns [7, 12]: it must return the new state, which is like [7, 6]" in found["WrongShape"][0]
+    assert found["Fails"][0].startswith("CellError: Fails: a step fails: RuntimeError")
     assert "own_cells.py, line" in found["Fails"][0]
     assert "return self.product(x) + h)" in found["Fails"][0]
     assert found["NoModule"][0].startswith("CellError: NoModule of own_cells.py is not a class of torch.nn.Module")

@@ -127,11 +127,13 @@ def find_form(own, width, hidden):
         try:
             return call_once(own, cell, x, state, begin, words)
         except CellError as error:
-            complaints.append("with {}: {}".format(words, error))
+            complaints.append((words, str(error)))
+    if len({error for _, error in complaints}) == 1:  # it is not about the state
+        raise CellError("{}: {}".format(own["class_name"], complaints[0][1]))
     # What a tensor and a tuple of two say is what nearly every author needs.
     raise CellError(
         "{} takes no state of zeros; give it a method initial_state(x), which gets the input of the first step\n"
-        "{}".format(own["class_name"], "\n".join([complaints[-1], complaints[0]]))
+        "{}".format(own["class_name"], "\n".join("with {}: {}".format(*complaints[k]) for k in (-1, 0)))
     )
 
 
