@@ -305,10 +305,12 @@ def test_what_pytorch_can_do_is_tried(pytorch):
 
 
 @pytest.mark.slow
-@pytest.mark.torch
-def test_what_is_known_of_jax_is_found_again(environment_of):
-    environment_of("jax")
-    plan = rnnbench.make_plan(["jax/packed/jit-scan"], [SMALL], device="cpu", phases=["train"])
-    known = {one.ability: one for one in known_entries() if one.system == "jax/packed/jit-scan" and one.device == "cpu"}
-    for entry in try_abilities(plan, make_method(threads=1, limit_seconds=100), Listener(), use_cache=False):
-        assert entry.verdict == known[entry.ability].verdict, entry
+@pytest.mark.parametrize("system", ["jax/packed/jit-scan", "tensorflow/packed/graph-while", "keras-jax/layer/jit"])
+def test_what_is_known_of_others_is_found_again(system, environment_of):
+    environment_of(system.partition("/")[0])
+    plan = rnnbench.make_plan([system], [SMALL], device="cpu", phases=["train"])
+    known = {one.ability: one.verdict for one in known_entries() if (one.system, one.device) == (system, "cpu")}
+    chosen = ("recurrent-dropout", "double-backward", "feedback", "other-steps")
+    method = make_method(threads=1, limit_seconds=100)
+    for entry in try_abilities(plan, method, Listener(), chosen, use_cache=False):
+        assert entry.verdict == known[entry.ability], entry
