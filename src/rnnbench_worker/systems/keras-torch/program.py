@@ -17,8 +17,9 @@ class KerasTorchProgram(KerasProgram):
         """Create what a step leaves behind; otherwise a compiled step would be compiled again at its second call."""
         for layer, direction in layer_directions(self._workload):
             cell = cell_of(self._model, layer, direction)
-            cell.reset_dropout_mask()
-            cell.reset_recurrent_dropout_mask()
+            if hasattr(cell, "reset_dropout_mask"):  # Keras's own cells have masks
+                cell.reset_dropout_mask()
+                cell.reset_recurrent_dropout_mask()
         for variable in self._model.trainable_variables:
             variable.value.grad = torch.zeros_like(variable.value)
 
