@@ -72,6 +72,18 @@ def steps_of(ability):
     return OTHER_STEPS if ability == "other-steps" else STEPS
 
 
+def run_ability(ability, run, builds):
+    """What `run(steps)` finds. For another number of steps it runs twice: `builds()` counts what the second one built,
+    and is None where a framework does not tell.
+    """
+    if ability != "other-steps":
+        return run(STEPS)
+    run(STEPS)
+    before = builds()
+    found = run(OTHER_STEPS)
+    return dict(found, built=None if before is None else builds() - before)
+
+
 def sequences_of(ability, arrays, steps):
     """(xs, flags, extra) of so many steps; zeros where an ability has no flags or nothing extra."""
     xs = arrays["xs"][:steps]

@@ -11,11 +11,11 @@ from keras import layers, ops
 from rnnbench_worker.abilities import (
     CELLS,
     DROPOUT_RATE,
-    OTHER_STEPS,
     STEPS,
     Cannot,
     arguments_of,
     probes_of,
+    run_ability,
     sequences_of,
     step_around,
     weight_arrays,
@@ -93,12 +93,7 @@ def prove(job, ability, arrays, input_gradient, builds):
     program = AbilityProgram(job, ability, arrays)
     if ability == "double-backward":
         program.model.input_gradient = input_gradient
-    if ability != "other-steps":
-        return program.compute(ability, arrays, STEPS)
-    program.compute(ability, arrays, STEPS)
-    before = builds(program.model)
-    found = program.compute(ability, arrays, OTHER_STEPS)
-    return dict(found, built=None if before is None else builds(program.model) - before)
+    return run_ability(ability, lambda steps: program.compute(ability, arrays, steps), lambda: builds(program.model))
 
 
 class AbilityProgram(object):

@@ -10,11 +10,10 @@ from jax.experimental import rnn
 
 from rnnbench_worker.abilities import (
     CELLS,
-    OTHER_STEPS,
-    STEPS,
     Cannot,
     arguments_of,
     probes_of,
+    run_ability,
     sequences_of,
     step_around,
     weight_arrays,
@@ -56,12 +55,7 @@ def prove_with(job, ability, arrays, layer):
             found["gradient/" + name] = value
         return found
 
-    if ability != "other-steps":
-        return run(STEPS)
-    run(STEPS)
-    before = builds(None)
-    found = run(OTHER_STEPS)
-    return dict(found, built=builds(None) - before)
+    return run_ability(ability, run, lambda: builds(None))
 
 
 def gradients_of(layer, twice):

@@ -7,9 +7,9 @@ import pytensor.tensor as pt
 import rnnbench_cells
 from rnnbench_worker.abilities import (
     CELLS,
-    OTHER_STEPS,
     STEPS,
     probes_of,
+    run_ability,
     sequences_of,
     step_around,
     steps_of,
@@ -39,13 +39,8 @@ def prove(job, ability, arrays, mode):
         names = ["h", "c"] + ["gradient/" + name for name in weights]
         return dict(zip(names, results))
 
-    if ability != "other-steps":
-        return run(STEPS)
-    run(STEPS)
-    before = builds(None)
-    found = run(OTHER_STEPS)
     # Only JAX builds for a shape: the other backends compile one function for all.
-    return dict(found, built=builds(None) - before)
+    return run_ability(ability, run, lambda: builds(None))
 
 
 def make_function(job, ability, arrays, weights, mode):

@@ -6,11 +6,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rnnbench_worker.abilities import CELLS as OWN_CELLS
 from rnnbench_worker.abilities import (
-    OTHER_STEPS,
-    STEPS,
     Cannot,
     arguments_of,
     probes_of,
+    run_ability,
     sequences_of,
     weight_arrays,
 )
@@ -71,12 +70,7 @@ def vendor_layer(job, ability, arrays):
 def prove(job, ability, arrays):
     network = make_network(job, ability, arrays).to(job["device"])
     program = (CapturedProgram if job["execution"] == "cudagraph" else AbilityProgram)(job, network)
-    if ability != "other-steps":
-        return program.compute(ability, arrays, STEPS)
-    program.compute(ability, arrays, STEPS)
-    before = program.builds()
-    found = program.compute(ability, arrays, OTHER_STEPS)
-    return dict(found, built=None if before is None else program.builds() - before)
+    return run_ability(ability, lambda steps: program.compute(ability, arrays, steps), program.builds)
 
 
 def make_network(job, ability, arrays):

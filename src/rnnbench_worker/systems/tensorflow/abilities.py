@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from rnnbench_worker.abilities import (
     CELLS,
-    OTHER_STEPS,
-    STEPS,
     Cannot,
     arguments_of,
     probes_of,
+    run_ability,
     sequences_of,
     step_around,
     weight_arrays,
@@ -51,12 +50,7 @@ def prove(job, ability, arrays):
                 found["gradient/" + name] = value
             return found
 
-        if ability != "other-steps":
-            return run(STEPS)
-        run(STEPS)
-        before = tracing_count(compute)
-        found = run(OTHER_STEPS)
-        return dict(found, built=tracing_count(compute) - before)
+        return run_ability(ability, run, lambda: tracing_count(compute))
 
 
 def make_function(job, ability, layer, weights):
