@@ -125,7 +125,7 @@ def test_a_run_from_elsewhere_imports_nothing_unasked(private_folders):
 # --- the advice ---
 
 
-def advice(**rows):
+def advice(launches=3, **rows):
     """About a class of which these executions took so many seconds: a negative number is a row that is wrong."""
     own = OwnCell(path="/nowhere/mine.py", digest="", class_name="Cell", weights=(OwnWeight("w", (6, 11)),))
     workloads = {"packed": own_workload(own, TINY), "stack": own_cell.vendor_workload(TINY)}
@@ -135,7 +135,9 @@ def advice(**rows):
         name: msgspec.structs.replace(make_case(), system=name, workload=workloads[name.split("/")[1]].name)
         for name in seconds
     }
-    records = [make_launch(cases[name], *[abs(one)] * 3, round=k) for name, one in seconds.items() for k in range(3)]
+    records = [
+        make_launch(cases[name], *[abs(one)] * 3, round=k) for name, one in seconds.items() for k in range(launches)
+    ]
     for name, one in seconds.items():
         small = small_version(workloads[name.split("/")[1]]).name
         proved = msgspec.structs.replace(cases[name], workload=small)
@@ -157,6 +159,14 @@ def test_the_advice_says_what_was_measured():
     )
     assert "2.0 times the time of torch.nn.LSTM of the same sizes" in found.replace("\n    ", " ")
     assert "keep your loop, 2.00 s a batch: nothing is seen to be faster" in advice(eager=2.0, script=2.01)
+
+
+def test_what_one_launch_does_not_show_is_not_advised_but_named():
+    found = advice(launches=1, eager=2.0, rnnfuse=1.5).replace("\n    ", " ")
+    assert "keep your loop, 2.00 s± a batch: nothing is seen to be faster (rnnfuse 0.75× its time)" in found
+    assert "2.0± times the time of torch.nn.LSTM" in found  # the loop's, which is advised, not rnnfuse's
+    assert found.endswith("rnnfuse may be 1.3 times faster: --effort standard would tell")
+    assert "may be" not in advice(launches=1, eager=2.0, rnnfuse=1.9)
 
 
 def test_a_wrong_row_is_never_advised():

@@ -15,6 +15,7 @@ from rnnbench.store import Contents
 from rnnbench.text import wrapped
 
 _WIDEST = 110
+_WORTH_ANOTHER_LOOK = 1.1
 
 
 def show_own_cell(contents: Contents, width: int | None = None) -> str:
@@ -63,21 +64,35 @@ def _sentence(rows: Sequence[MeasuredRow], loop: MeasuredRow | None, vendor: Mea
     best = min(verified, key=lambda one: one.wall.estimate, default=None)
     if best is None:
         return "nothing can be advised: no row is verified"
-    also = [_beside(best, vendor)] if vendor is not None and is_verified(vendor.row) else []
-    also += [f"{units.share(best.row.limit_share)} of what this machine can do at most"] if best.row.limit_share else []
-    end = f"; {', '.join(also)}" if also else ""
-    wall = units.marked(units.seconds(best.wall.estimate), best.row.uncertain)
     if loop is None or not is_verified(loop.row):
-        return f"use {_short(best.row, rows)}: {wall} a batch, the fastest verified row{end}"
+        return f"use {_short(best.row, rows)}: {_wall(best)} a batch, the fastest verified row{_end(best, vendor)}"
     gain = over(loop, best)
     if best is loop or difference_verdict(gain) != "slower":
         rest = [one for one in verified if one is not loop]
         others = [f"{_short(one.row, rows)} {units.times(over(one, loop).estimate)}" for one in rest]
         tried = f" ({', '.join(others)} its time)" if others else ""
-        loop_wall = units.seconds(loop.wall.estimate)
-        return f"keep your loop, {loop_wall} a batch: nothing is seen to be faster{tried}{end}"
+        kept = f"keep your loop, {_wall(loop)} a batch: nothing is seen to be faster{tried}{_end(loop, vendor)}"
+        # A launch's own luck is about this large: what seems to gain more is worth the time of another look.
+        if gain.estimate < _WORTH_ANOTHER_LOOK:
+            return kept
+        return f"{kept}; {_short(best.row, rows)} may be {gain.estimate:.1f} times faster: --effort standard would tell"
     times = units.marked(f"{gain.estimate:.1f}", gain.uncertain)
-    return f"use {_short(best.row, rows)}: {wall} a batch, {times} times faster than your loop{end}"
+    return (
+        f"use {_short(best.row, rows)}: {_wall(best)} a batch, {times} times faster than your loop{_end(best, vendor)}"
+    )
+
+
+def _wall(measured: MeasuredRow) -> str:
+    return units.marked(units.seconds(measured.wall.estimate), measured.row.uncertain)
+
+
+def _end(used: MeasuredRow, vendor: MeasuredRow | None) -> str:
+    """How the row that is advised stands beside the vendor's layer and the machine's limit."""
+    parts = [_beside(used, vendor)] if vendor is not None and is_verified(vendor.row) else []
+    parts += (
+        [f"{units.share(used.row.limit_share)} of what this machine can do at most"] if used.row.limit_share else []
+    )
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _beside(best: MeasuredRow, vendor: MeasuredRow) -> str:
