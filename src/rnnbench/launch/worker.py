@@ -17,6 +17,7 @@ from rnnbench.domain.result import Outcome
 from rnnbench.domain.run import Environment
 from rnnbench.environments.environment import child_variables
 from rnnbench.files import cells_package, fuse_package, worker_package
+from rnnbench.launch import kept
 from rnnbench.launch.events import (
     STAGES,
     Built,
@@ -105,7 +106,10 @@ def run_worker(
         finally:
             CREW.end(process)
             conversation.close()
-        return conversation.result()
+        result = conversation.result()
+        if result.outcome == "ok":
+            kept.keep(variables, Path(scratch))
+        return result
 
 
 def _start(
@@ -119,6 +123,7 @@ def _start(
     # Only the worker package and rnnfuse are put on the path: the driver's other packages are for another interpreter.
     for package in (worker_package().resolve(), cells_package(), fuse_package()):
         (scratch / package.name).symlink_to(package, target_is_directory=True)
+    kept.lend(variables, scratch)
     inherited = child_variables(external=environment.external)
     threads = str(job["threads"])
     process_variables = {
