@@ -8,7 +8,7 @@ BIN := .venv/bin
 .PHONY: help setup setup-dev bench test test-historic lint docs perf clean
 
 help:
-	@echo "make bench   compare the headline systems on this machine (about 8 minutes on 2 cores)"
+	@echo "make bench   compare the headline systems on this machine (under 8 minutes on 2 cores)"
 	@echo "make test    lint, types and all tests except those of old frameworks"
 	@echo "make test-historic   old frameworks, in the old interpreters (3.6 to 3.10) this machine has"
 	@echo "make setup   only create .venv with rnnbench in it"

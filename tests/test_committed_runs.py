@@ -1,4 +1,4 @@
-"""The runs that this repository keeps under `results`, made by earlier versions: today's rnnbench still reads them."""
+"""The runs that this repository keeps: today's rnnbench reads them all, and calls those in `results` fit to publish."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,10 @@ from rnnbench.domain.result import Launch
 from rnnbench.domain.run import current_names
 from rnnbench.store import read_folder
 
-RESULTS = Path(__file__).parent.parent / "results"
-RUNS = sorted(path.parent for path in RESULTS.glob("*/run.json"))
+ROOT = Path(__file__).parent.parent
+PUBLISHED = sorted(path.parent for path in ROOT.glob("results/*/run.json"))
+ARCHIVED = sorted(path.parent for path in ROOT.glob("archive/*/run.json"))
+RUNS = [*PUBLISHED, *ARCHIVED]
 
 
 def stored_lines(folder, kind):
@@ -19,7 +21,14 @@ def stored_lines(folder, kind):
 
 
 def test_there_are_some():
-    assert len(RUNS) > 3
+    assert len(PUBLISHED) > 1
+    assert len(ARCHIVED) > 1
+
+
+@pytest.mark.parametrize("folder", RUNS, ids=lambda folder: folder.name)
+def test_what_is_published_is_fit_to_be_and_what_is_archived_is_not(folder, call):
+    answer = call("check", str(folder))
+    assert answer.code == (0 if folder in PUBLISHED else 1), answer.out
 
 
 @pytest.mark.parametrize("folder", RUNS, ids=lambda folder: folder.name)

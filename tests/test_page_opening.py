@@ -25,7 +25,7 @@ from rnnbench.store import read_folder
 from test_flexibility import made_up_run
 from test_nodes import spread_contents
 
-RESULTS = Path(__file__).parent.parent / "results"
+RESULTS, ARCHIVE = (Path(__file__).parent.parent / name for name in ("results", "archive"))
 WIDTHS = (1400, 400)
 REPORTS = ("real", "large", "two", "small", "failed", "nodes", "flexible")
 
@@ -44,7 +44,7 @@ def pages(browser, tmp_path_factory):
         "flexible": {"flexible": made_up_run()},
     }
     found = {name: write_page(folder / f"{name}.html", **contents) for name, contents in runs.items()}
-    years = read_folder(RESULTS / "eight-years-ce-short")
+    years = read_folder(ARCHIVE / "eight-years-ce-short")
     lines = make_history(["years"], [years])
     write_history(lines, [NamedRun("years", years.run)], folder / "history", ["html"])
     return {**found, "history": folder / "history" / "history.html"}
@@ -194,7 +194,7 @@ def test_every_column_of_the_table_is_explained(open_page):
 def test_columns_of_profiles_are_explained_where_there_are_profiles():
     profiled, plain = (
         dict(_legend(Document(["run"], [contents])))
-        for contents in (read_folder(RESULTS / "cpu-2-cores-ptb-lm-profile"), small_run())
+        for contents in (read_folder(ARCHIVE / "cpu-2-cores-ptb-lm-profile"), small_run())
     )
     assert {"operators", "no operator", "new …", "compiling", "of limit"} <= set(profiled)
     assert "operators" not in plain
@@ -285,7 +285,7 @@ def test_history_opens_on_what_changed(open_page):
 
 
 def test_history_without_a_gain_says_so():
-    years = read_folder(RESULTS / "eight-years-ce-short")
+    years = read_folder(ARCHIVE / "eight-years-ce-short")
     lines = make_history(["years"], [years], systems=["pytensor/*"])
     opening = open_history(lines)
     assert (opening.name, opening.verdict) == ("", "no system is seen to have become faster")

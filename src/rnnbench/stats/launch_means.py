@@ -14,7 +14,7 @@ import numpy as np
 from rnnbench.stats.student import digamma, inverse_trigamma, trigamma
 
 #: The standard deviation between launches, on the log scale, of a case with one launch in a run that does not tell it.
-#: From the 44 cases of results/eight-years-ce-short, with two launches each on a shared machine with 2 cores: 0.099
+#: From the 44 cases of archive/eight-years-ce-short, with two launches each on a shared machine with 2 cores: 0.099
 #: remains between their launches when what the samples explain is subtracted.
 SINGLE_LAUNCH = 0.10
 
