@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rnnbench.environments.registry import find
+from rnnbench.environments.spec import parse_spec
+
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "rnnfuse"
 TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
@@ -16,6 +19,8 @@ TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
 PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
 #: Without a GPU PyTorch has none. Its interpreter runs kernels on any machine.
 TRITON = "3.9.0"
+#: Beside the newest: tested where they are.
+OLDER = ("2.6.0", "2.9.1")
 
 
 def test_it_imports_pytorch_alone():
@@ -54,22 +59,35 @@ def test_its_types_are_strict(environment_of, tmp_path):
 @pytest.mark.torch
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
 def test_in_pytorchs_environment(path, environment_of, tmp_path):
+    python = environment_of("pytorch").python
+    run_its_tests(path, python, tmp_path, [triton_for(python)] if path.stem == "test_persistent" else [])
+
+
+@pytest.mark.historic
+@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("name", ["test_plan", "test_features"])
+def test_in_the_environment_of_an_older_pytorch(name, version, tmp_path):
+    environment = find(parse_spec(f"pytorch=={version}"))
+    if environment is None:
+        pytest.skip(f"pytorch=={version} is not here, and large: `rnnbench env create pytorch=={version}` makes it")
+    run_its_tests(HERE / "rnnfuse" / f"{name}.py", environment.python, tmp_path)
+
+
+def run_its_tests(path, python, folder, more_places=()):
+    """By this interpreter's pytest, in another interpreter."""
     for name in PYTEST:
         found = Path(importlib.util.find_spec(name).origin)
-        (tmp_path / (name if found.name == "__init__.py" else found.name)).symlink_to(
+        (folder / (name if found.name == "__init__.py" else found.name)).symlink_to(
             found.parent if found.name == "__init__.py" else found
         )
-    places = [str(tmp_path), str(PACKAGE.parent), str(path.parent)]
-    if path.stem == "test_persistent":
-        places.append(triton_for(environment_of("pytorch").python))
-    folder = str(path.parent)
-    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder, "--confcutdir", folder]
+    here = str(path.parent)
+    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", here, "--confcutdir", here]
     ended = subprocess.run(
-        [environment_of("pytorch").python, "-m", "pytest", *options, str(path)],
+        [python, "-m", "pytest", *options, str(path)],
         env={
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(places),
-            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+            "PYTHONPATH": os.pathsep.join([str(folder), str(PACKAGE.parent), here, *more_places]),
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         },
         capture_output=True,
         text=True,

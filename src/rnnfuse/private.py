@@ -139,8 +139,9 @@ def without_hooks(function: Callable[[], Any], device_type: str) -> Any:
 
     They belong to a thread, so another one has none. It gets the autocast of this one.
     """
+    # PyTorch 2.6 cannot say whether there are any.
     top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
-    if top is None or top(True) is None:
+    if top is not None and top(True) is None:
         return function()
     enabled, dtype = autocast_key(device_type)
     results: list[Any] = []
