@@ -85,7 +85,7 @@ def run_its_tests(path, python, folder, more_places=()):
     ended = subprocess.run(
         [python, "-m", "pytest", *options, str(path)],
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(folder), str(PACKAGE.parent), here, *more_places]),
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         },
