@@ -6,12 +6,10 @@ than compiling a step.
 """
 
 import contextlib
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from rnnbench.files import cache_folder
+from rnnbench.files import cache_folder, read_regular, write_atomically
 
 #: Among a framework's variables: which files, as a glob within the worker's temporary folder.
 VARIABLE = "RNNBENCH_KEPT"
@@ -31,17 +29,9 @@ def keep(variables: Mapping[str, str], scratch: Path) -> None:
     pattern = variables.get(VARIABLE)
     for path in scratch.glob(pattern) if pattern else ():
         target = _folder() / path.relative_to(scratch)
-        if path.is_symlink() or target.exists() or not path.is_file():
-            continue
-        with contextlib.suppress(OSError):  # a full disk only costs time
-            target.parent.mkdir(parents=True, exist_ok=True)
-            # Not matched by the pattern until it is complete.
-            partial = target.with_name(f".{os.getpid()}-{scratch.name}.partial")
-            try:
-                shutil.copyfile(path, partial)
-                partial.replace(target)
-            finally:
-                partial.unlink(missing_ok=True)
+        if not path.is_symlink() and not target.exists():
+            with contextlib.suppress(OSError):  # a full disk only costs time
+                write_atomically(target, read_regular(path))
 
 
 def _folder() -> Path:
