@@ -18,9 +18,10 @@ A file `<name>.py` has
 
 - `REMEMBER`: gates of the bias `b`, by their number, and how far the logarithm of the number of steps opens them in
   units that remember a whole sequence (reference/inputs.py);
-- `SECOND_BIAS`: how many values per unit the second bias of vendors' layers adds.
+- `SECOND_BIAS`: how many values per unit the second bias of vendors' layers adds;
+- `GAINS`, if it has normalisations: around which number the gains are drawn that are not drawn around one.
 
-A user's own file of this kind needs neither of the last two.
+A user's own file of this kind needs none of the last three.
 
 This package is Python 3.6 and needs nothing else: the driver and every worker can use it.
 """
@@ -46,7 +47,7 @@ def find(name: str) -> ModuleType:
     if name not in _OF_USERS:
         spec = importlib.util.spec_from_file_location("rnnbench_cell_of_user", name)
         module = importlib.util.module_from_spec(spec)
-        module.REMEMBER, module.SECOND_BIAS = {}, 0
+        module.REMEMBER, module.SECOND_BIAS, module.GAINS = {}, 0, {}
         spec.loader.exec_module(module)
         _OF_USERS[name] = module
     return _OF_USERS[name]

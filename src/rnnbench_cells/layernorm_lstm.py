@@ -3,6 +3,8 @@
 STATES = ("h", "c")
 REMEMBER = {0: -0.5, 1: 1.0}
 SECOND_BIAS = 0
+# Around one, each step would amplify a rounding error: after 100 steps 5,000 times, and no two programs would agree.
+GAINS = {"gain_h": 0.25}
 
 
 def parameters(width, hidden):

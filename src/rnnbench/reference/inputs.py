@@ -40,9 +40,10 @@ def make_parameters(workload: Workload, seed: int = 0) -> dict[str, NDArray[np.f
         name: _uniform(_random_generator(seed, name), shape, 1.0 if name == "embedding" else bound)
         for name, shape in parameter_shapes(workload).items()
     }
+    middles = getattr(cell_of(workload), "GAINS", {})
     for name in parameters:
-        if ".gain" in name:  # of a normalisation: around one
-            parameters[name] += np.float32(1)
+        if ".gain" in name:  # of a normalisation
+            parameters[name] += np.float32(middles.get(name.rpartition(".")[2], 1))
     if not workload.one_step:
         _let_some_units_remember(parameters, workload)
     return parameters

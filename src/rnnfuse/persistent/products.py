@@ -44,19 +44,31 @@ class Products:
         sources = self._sources(left)
         level = max(source.level for source in sources)
         weights = self._memory.of_input(right)
-        names = []
-        for piece in range(columns // units):
+        names: list[str] = []
+        while len(names) < columns // units:
+            together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
             total, before = "", 0
             for source in sources:
                 for start, width in _tiles(source.columns):
                     side = self._side(source, start, width, level)
-                    weight = self._weight(weights, piece, before + start, width, before + source.columns)
+                    weight = self._weight(weights, len(names), together, before + start, width, before + source.columns)
                     added = f", {total}" if total else ""
                     dot = f"tl.dot({side}, {weight}{added}, input_precision=PRECISION)"
                     total = self._text.assign(level, "product", dot)
                 before += source.columns
-            names.append(total)
+            names += self._apart(total, together, level)
         return Value(names, level, True)
+
+    def _apart(self, name: str, together: int, level: int) -> list[str]:
+        """The pieces of a tile that has those of each unit side by side."""
+        if together == 1:
+            return [name]
+        shape = f"(BLOCK_ROWS, BLOCK_UNITS, {together // 2}, 2)" if together > 2 else "(BLOCK_ROWS, BLOCK_UNITS, 2)"
+        self._text.names += 2
+        even, odd = f"even_{self._text.names - 1}", f"odd_{self._text.names}"
+        self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, {shape}))")
+        halves = [self._apart(half, together // 2, level) for half in (even, odd)]
+        return [one for pair in zip(*halves, strict=True) for one in pair]
 
     def _side(self, source: Source, start: int, width: int, level: int) -> str:
         key = (source._replace(level=level), start, width)
@@ -69,12 +81,15 @@ class Products:
             self._sides[key] = self._text.assign(level, "side", load)
         return self._sides[key]
 
-    def _weight(self, place: Place, piece: int, start: int, width: int, end: int) -> str:
+    def _weight(self, place: Place, first: int, together: int, start: int, width: int, end: int) -> str:
+        """Some lines of the weights, for a few pieces of each unit: those of a unit stand side by side."""
         before = self._text.before
-        self.weights += width
+        self.weights += width * together
         name, lines = f"weight{len(before)}", f"{start} + tl.arange(0, {width})[:, None]"
-        at = place.address("", lines, f"{piece * self._text.units} + column")
-        before.append(f"{name} = tl.load({at}, mask=({lines} < {end}) & in_units, other=0.0)")
+        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, :]"
+        unit = f"(unit_block * BLOCK_UNITS + {number} // {together})"
+        at = place.address("", lines, f"({first} + {number} % {together}) * {self._text.units} + {unit}")
+        before.append(f"{name} = tl.load({at}, mask=({lines} < {end}) & ({unit} < {self._text.units}), other=0.0)")
         return name
 
     # --- the left side ---

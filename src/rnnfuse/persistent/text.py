@@ -44,7 +44,7 @@ class Text:
         self.meets_at_the_end = False
         self._levels: list[list[str]] = [[]]
         self._meets: set[int] = set()
-        self._names = 0
+        self.names = 0
 
     def write(self, level: int, line: str) -> None:
         while len(self._levels) <= level:
@@ -53,8 +53,8 @@ class Text:
 
     def assign(self, level: int, stem: str, expression: str) -> str:
         """A line that gives a new name to an expression."""
-        self._names += 1
-        name = f"{stem}_{self._names}"
+        self.names += 1
+        name = f"{stem}_{self.names}"
         self.write(level, f"{name} = {expression}")
         return name
 
