@@ -17,7 +17,7 @@ from .buffers import Buffers
 from .links import Link, derivative_by_loop, divided, results
 from .passes import BackwardPass, ForwardPass, Inputs
 from .recomputed import Recomputed
-from .wavefront import run_wavefront
+from .ranges import run_layers
 
 
 def run_fused(links: Sequence[Link], tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -34,10 +34,8 @@ def run_forward(links: Sequence[Link], tensors: Sequence[Tensor], keep: bool) ->
     for link, given in zip(links, divided(tensors, [sum(link.counts) for link in links]), strict=True):
         sequences, *others = divided(given, link.counts)
         below = [passes[-1].outputs] if passes else []
-        passes.append(
-            ForwardPass(link.plan, link.options, Inputs([*below, *sequences], *others), keep, beside=len(links))
-        )
-    run_wavefront([one.run for one in passes], passes[0].buffers.steps, links[0].options.reverse, tensors[0].device)
+        passes.append(ForwardPass(link.plan, link.options, Inputs([*below, *sequences], *others), keep))
+    run_layers(passes, passes[0].buffers.steps, links[0].options.reverse, tensors[0].device)
     return passes
 
 
@@ -84,8 +82,8 @@ class Fused(torch.autograd.Function):
             passes: list[BackwardPass] = []  # from the last layer to the first
             for link, buffers, d_end in zip(links[::-1], every[::-1], d_last[::-1], strict=True):
                 d_outputs = passes[-1].reserve_input_gradient() if passes else gradients[0].contiguous()
-                passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states, len(links)))
-            run_wavefront([one.run for one in passes], steps, not links[0].options.reverse, inputs[0].device)
+                passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states))
+            run_layers(passes, steps, not links[0].options.reverse, inputs[0].device)
             found: list[Any] = []
             for link, one in zip(links, passes[::-1], strict=True):
                 of_layer = one.gradients()

@@ -41,13 +41,11 @@ class ForwardPass:
         inputs: Inputs,
         keep: bool,
         draws: Sequence[Tensor] | None = None,
-        beside: int = 1,
     ) -> None:
-        """`keep`: what the derivative needs. `draws`: random numbers that were drawn before. `beside`: how many passes
-        run at the same time."""
+        """`keep`: what the derivative needs. `draws`: random numbers that were drawn before."""
         steps, rows = inputs.sequences[0].shape[:2]
         device, ports = inputs.sequences[0].device, plan.step.ports
-        self._plan, self._beside = plan, beside
+        self._plan = plan
         self._ahead = plan.ahead if keep else plan.ahead_alone
         self.buffers = buffers = Buffers(plan, steps, rows, device)
         constant = zip(
@@ -60,16 +58,16 @@ class ForwardPass:
         for node, drawn in zip(ports.random, self.draws, strict=True):
             buffers.put(node, drawn)
         buffers.run_once(plan.once)
-        self._loop = Loop(
+        self.loop = Loop(
             plan.forward_loop(keep, options.states, options.reverse), buffers, options.compile, options.persistent
         )
-        self._loop.begin(inputs.state)
+        self.loop.begin(inputs.state)
 
     def run(self, start: int, stop: int) -> None:
         values = self.buffers.run_over_steps(self._ahead, start, stop)
         for node, value in zip(self._ahead.outputs, values, strict=True):
             self.buffers.store(node, value, start, stop)
-        run_range(self._loop, start, stop, self._beside)
+        run_range(self.loop, start, stop)
 
     @property
     def outputs(self) -> Tensor:
@@ -87,14 +85,14 @@ class ForwardPass:
 
     def entering(self, start: int, stop: int) -> list[Tensor]:
         """The state before the first of these steps, in the order of the loop."""
-        return self._loop.entering(start, stop)
+        return self.loop.entering(start, stop)
 
     @property
     def last(self) -> list[Tensor]:
-        return self._loop.end()
+        return self.loop.end()
 
     def all_states(self) -> list[Tensor]:
-        return [self._loop.left(k) for k in range(len(self._plan.step.ports.state))]
+        return [self.loop.left(k) for k in range(len(self._plan.step.ports.state))]
 
 
 def _draw(draw: Draw, steps: int, rows: int, device: torch.device) -> Tensor:
@@ -125,17 +123,16 @@ class BackwardPass:
         d_outputs: Tensor,
         d_last: Sequence[Tensor],
         d_states: Sequence[Tensor] = (),
-        beside: int = 1,
     ) -> None:
-        self._plan, self._buffers, self._beside = plan, buffers, beside
+        self._plan, self._buffers = plan, buffers
         buffers.put(plan.step.ports.d_output, d_outputs)
-        self._loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile, options.persistent)
-        self._loop.begin(d_last)
-        self._loop.given_in_addition = list(d_states)
+        self.loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile, options.persistent)
+        self.loop.begin(d_last)
+        self.loop.given_in_addition = list(d_states)
 
     def run(self, start: int, stop: int) -> None:
         """The loop, and the gradients of the inputs of these steps."""
-        run_range(self._loop, start, stop, self._beside)
+        run_range(self.loop, start, stop)
         part = self._plan.after_for_inputs
         for node, value in zip(part.outputs, self._buffers.run_over_steps(part, start, stop), strict=True):
             self._buffers.store(node, value, start, stop)
@@ -157,8 +154,8 @@ class BackwardPass:
         def total(node: fx.Node | None) -> Tensor | None:
             if node is None:
                 return None
-            if node in self._loop.sums:
-                return self._loop.sums[node]
+            if node in self.loop.sums:
+                return self.loop.sums[node]
             if node in after and not plan.has_rows(node):
                 return after[node]
             return (buffers.separated(node, after[node], buffers.steps) if node in after else buffers.whole(node)).sum(
@@ -167,7 +164,7 @@ class BackwardPass:
 
         return Gradients(
             [None if one is None else buffers.whole(one) for one in plan.d_sequences],
-            self._loop.end(),
+            self.loop.end(),
             [total(one) for one in plan.d_extras],
             [total(one) for one in plan.d_trained],
         )

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import torch
 
 from .captured import run_by_graphs
 from .loops import Loop
 from .persistent.choice import kernel_for
+from .wavefront import run_wavefront
 
 
-def run_range(loop: Loop, start: int, stop: int, beside: int) -> None:
-    """The steps of a loop from `start` to before `stop`. `beside`: how many loops run at the same time."""
+class Layer(Protocol):
+    loop: Loop
+
+    def run(self, start: int, stop: int) -> None: ...
+
+
+def run_range(loop: Loop, start: int, stop: int) -> None:
+    """The steps of a loop from `start` to before `stop`."""
     if loop.buffers.device.type != "cuda" or not loop.compile:
         loop.run(start, stop)
-        return
-    kernel = kernel_for(loop, beside)
-    if kernel is not None:
+    elif (kernel := kernel_for(loop)) is not None:
         kernel.run(loop, start, stop)
     elif torch.cuda.is_current_stream_capturing():
         loop.run(start, stop)
     else:
         run_by_graphs(loop, start, stop)
+
+
+def run_layers(layers: Sequence[Layer], steps: int, from_the_end: bool, device: torch.device) -> None:
+    """All steps of layers on top of each other: one after the other where each has the whole GPU as one kernel."""
+    if all(kernel_for(layer.loop) is not None for layer in layers):
+        for layer in layers:
+            layer.run(0, steps)
+    else:
+        run_wavefront([layer.run for layer in layers], steps, from_the_end, device)

@@ -78,11 +78,11 @@ class Kernels:
     """Runs loops as kernels wherever they can be, and remembers them and why others cannot."""
 
     def __init__(self, monkeypatch, tile=None, barrier=wait_for_all):
-        self.tile, self.barrier = tile or Tile(16, 16, 4), barrier
+        self.tile, self.barrier = tile or Tile(16, 16, 4, "ieee"), barrier
         self.made, self.refused = {}, {}
         monkeypatch.setattr(passes, "run_range", self.run_range)
 
-    def run_range(self, loop, start, stop, beside):
+    def run_range(self, loop, start, stop):
         kernel = self.kernel_of(loop)
         if kernel is None:
             loop.run(start, stop)
@@ -100,8 +100,9 @@ class Kernels:
             except Inexpressible as error:
                 self.refused[form] = str(error)
                 return None
-            kernel._function.fn.__globals__["barrier"] = self.barrier
-            kernel._function = Together(kernel._function)
+            writer, function = kernel._written(self.tile.warps)
+            function.fn.__globals__["barrier"] = self.barrier
+            kernel._writers[self.tile.warps] = writer, Together(function)
             self.made[form] = kernel
         return self.made.get(form)
 

@@ -121,7 +121,7 @@ class Memory:
                 names.append(f"given{len(self._text.before)}")
                 self._text.before.append(f"{names[-1]} = {loaded}")
             else:
-                names.append(self._text.assign(0, "given", loaded))
+                names.append(self._text.load(0, "given", loaded))
         return Value(names, 0, is_wide)
 
     def loaded(self, place: Place, moment: str, row: str, column: str, mask: str) -> str:

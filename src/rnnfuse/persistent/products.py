@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from .text import Inexpressible, Text, Value
 
 aten = torch.ops.aten
 
-FEWEST = 16  # columns of a tile
+FEWEST = 16  # columns of a product, and units of a cell
+COLUMNS_OF_WARP = 8  # of a product on tensor cores
 WIDEST = 256
 
 
@@ -30,11 +32,23 @@ class Source(NamedTuple):
     level: int  # from which on all programs know it
 
 
+class Lines(NamedTuple):
+    """Of weights: some of those before `end`, in parts."""
+
+    start: int
+    width: int
+    end: int
+    parts: int
+
+
 class Products:
-    def __init__(self, plan: Plan, form: Form, memory: Memory, text: Text, value: Callable[[fx.Node], Value]) -> None:
+    def __init__(
+        self, plan: Plan, form: Form, memory: Memory, text: Text, value: Callable[[fx.Node], Value], warps: int
+    ) -> None:
         self._plan, self._form, self._memory, self._text, self._value = plan, form, memory, text, value
-        self._sides: dict[tuple[Source, int, int], str] = {}
-        self.weights = 0  # that a program holds for each of its units
+        self._warps = warps
+        self._sides: dict[tuple[Source, int, int, int], str] = {}
+        self.weights: Counter[torch.dtype] = Counter()  # that a program holds for each of its units
 
     def product(self, node: fx.Node) -> Value:
         left, right = operands(node)
@@ -47,49 +61,67 @@ class Products:
         names: list[str] = []
         while len(names) < columns // units:
             together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
+            # Where there are too few columns for all warps, the left side is cut into parts, whose products are added:
+            # each warp has a part of its own, and none reads what another reads.
+            parts = 1 if together * FEWEST >= COLUMNS_OF_WARP * self._warps else self._warps
             total, before = "", 0
             for source in sources:
-                for start, width in _tiles(source.columns):
-                    side = self._side(source, start, width, level)
-                    weight = self._weight(weights, len(names), together, before + start, width, before + source.columns)
+                for start, width in _tiles(source.columns, parts):
+                    side = self._side(source, start, width, parts, level)
+                    lines = Lines(before + start, width, before + source.columns, parts)
+                    weight = self._weight(weights, len(names), together, lines)
                     added = f", {total}" if total else ""
                     dot = f"tl.dot({side}, {weight}{added}, input_precision=PRECISION)"
                     total = self._text.assign(level, "product", dot)
                 before += source.columns
+            if parts > 1:
+                total = self._added_up(total, together, parts, level)
             names += self._apart(total, together, level)
         return Value(names, level, True)
+
+    def _added_up(self, name: str, together: int, parts: int, level: int) -> str:
+        """The sum of all parts, in pairs: `tl.sum` over the first dimension takes far longer."""
+        columns = f"{together} * BLOCK_UNITS"
+        name = self._text.assign(level, "product", f"tl.permute({name}, (1, 2, 0))")
+        while parts > 1:
+            parts //= 2
+            shape = f"(BLOCK_ROWS, {columns}, {parts}, 2)" if parts > 1 else f"(BLOCK_ROWS, {columns}, 2)"
+            even, odd = self._text.new_name("even"), self._text.new_name("odd")
+            self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, {shape}))")
+            name = self._text.assign(level, "product", f"{even} + {odd}")
+        return name
 
     def _apart(self, name: str, together: int, level: int) -> list[str]:
         """The pieces of a tile that has those of each unit side by side."""
         if together == 1:
             return [name]
         shape = f"(BLOCK_ROWS, BLOCK_UNITS, {together // 2}, 2)" if together > 2 else "(BLOCK_ROWS, BLOCK_UNITS, 2)"
-        self._text.names += 2
-        even, odd = f"even_{self._text.names - 1}", f"odd_{self._text.names}"
+        even, odd = self._text.new_name("even"), self._text.new_name("odd")
         self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, {shape}))")
         halves = [self._apart(half, together // 2, level) for half in (even, odd)]
         return [one for pair in zip(*halves, strict=True) for one in pair]
 
-    def _side(self, source: Source, start: int, width: int, level: int) -> str:
-        key = (source._replace(level=level), start, width)
+    def _side(self, source: Source, start: int, width: int, parts: int, level: int) -> str:
+        key = (source._replace(level=level), start, width, parts)
         if key not in self._sides:
-            place, columns = source.place, f"tl.arange(0, {width})[None, :]"
-            inside = f"in_rows & ({columns} < {source.columns - start})"
-            at = place.address(source.moment, "row", f"{source.start + start} + {columns}")
+            place, columns = source.place, _along(width, parts, "[None, :]")
+            row, in_rows = ("row", "in_rows") if parts == 1 else ("row[None]", "in_rows[None]")
+            inside = f"{in_rows} & ({columns} < {source.columns - start})"
+            at = place.address(source.moment, row, f"{source.start + start} + {columns}")
             # Not from the first cache, which knows nothing of what other programs have written.
             load = f'tl.load({at}, mask={inside}, other=0.0, cache_modifier=".cg")'
-            self._sides[key] = self._text.assign(level, "side", load)
+            self._sides[key] = self._text.load(level, "side", load)
         return self._sides[key]
 
-    def _weight(self, place: Place, first: int, together: int, start: int, width: int, end: int) -> str:
+    def _weight(self, place: Place, first: int, together: int, some: Lines) -> str:
         """Some lines of the weights, for a few pieces of each unit: those of a unit stand side by side."""
         before = self._text.before
-        self.weights += width * together
-        name, lines = f"weight{len(before)}", f"{start} + tl.arange(0, {width})[:, None]"
-        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, :]"
+        self.weights[self._plan.dtype(place.node)] += some.width * together  # type: ignore[arg-type]
+        name, lines = f"weight{len(before)}", f"({some.start} + {_along(some.width, some.parts, '[:, None]')})"
+        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, {'None, ' if some.parts > 1 else ''}:]"
         unit = f"(unit_block * BLOCK_UNITS + {number} // {together})"
         at = place.address("", lines, f"({first} + {number} % {together}) * {self._text.units} + {unit}")
-        before.append(f"{name} = tl.load({at}, mask=({lines} < {end}) & ({unit} < {self._text.units}), other=0.0)")
+        before.append(f"{name} = tl.load({at}, mask=({lines} < {some.end}) & ({unit} < {self._text.units}), other=0.0)")
         return name
 
     # --- the left side ---
@@ -135,11 +167,19 @@ def bounds(plan: Plan, node: fx.Node) -> tuple[int, int]:
     return first, last
 
 
-def _tiles(columns: int) -> list[tuple[int, int]]:
+def _along(width: int, parts: int, place: str) -> str:
+    """So many numbers in a tile of two dimensions, at this place; in parts, which are a dimension of their own."""
+    if parts == 1:
+        return f"tl.arange(0, {width}){place}"
+    each = width // parts
+    return f"(tl.arange(0, {parts})[:, None, None] * {each} + tl.arange(0, {each})[None, {place[1:]})"
+
+
+def _tiles(columns: int, parts: int) -> list[tuple[int, int]]:
     """Start and width of tiles that cover so many columns; their widths are powers of two."""
     found, start = [], 0
     while start < columns:
-        width = min(WIDEST, max(FEWEST, 1 << ((columns - start).bit_length() - 1)))
+        width = min(WIDEST, max(FEWEST * parts, 1 << ((columns - start).bit_length() - 1)))
         found.append((start, width))
         start += width
     return found

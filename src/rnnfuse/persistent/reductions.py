@@ -13,10 +13,11 @@ from torch import fx
 
 from ..rewriting import operands
 from .memory import Memory
-from .products import FEWEST
 from .text import Inexpressible, Text, Value
 
 aten = torch.ops.aten
+
+NARROWEST = 8  # units of a program
 
 #: By the operator: how a program puts its columns together, and how the results of programs are.
 _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.default: "max"}
@@ -25,7 +26,7 @@ _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.de
 class Reductions:
     def __init__(self, memory: Memory, text: Text, value: Callable[[fx.Node], Value]) -> None:
         self._memory, self._text, self._value = memory, text, value
-        self._most = -(-text.units // FEWEST)  # programs that share sequences
+        self._most = -(-text.units // NARROWEST)  # programs that share sequences
         self._norms: dict[fx.Node, list[Value]] = {}
 
     def over_columns(self, node: fx.Node) -> Value | None:
@@ -132,7 +133,7 @@ class Reductions:
             text.write(level, f"tl.store({at}, {name}, mask=in_rows)")
             at = place.address("parity", "row", f"{number * self._most} + {programs}")
             load = f'tl.load({at}, mask=in_rows & ({programs} < PROGRAMS), other={neutral}, cache_modifier=".cg")'
-            names.append(text.assign(level + 1, "numbers", load))
+            names.append(text.load(level + 1, "numbers", load))
         text.meet_after(level)
         return names
 

@@ -43,20 +43,33 @@ class Text:
         self.last: list[str] = []  # of a step
         self.meets_at_the_end = False
         self._levels: list[list[str]] = [[]]
+        self._loads: list[list[str]] = [[]]  # of a level, before all else: they take long, and can all be under way
         self._meets: set[int] = set()
-        self.names = 0
+        self._names = 0
 
     def write(self, level: int, line: str) -> None:
+        self._extend(level)
+        self._levels[level].append(line)
+
+    def _extend(self, level: int) -> None:
         while len(self._levels) <= level:
             self._levels.append([])
-        self._levels[level].append(line)
+            self._loads.append([])
 
     def assign(self, level: int, stem: str, expression: str) -> str:
         """A line that gives a new name to an expression."""
-        self.names += 1
-        name = f"{stem}_{self.names}"
-        self.write(level, f"{name} = {expression}")
+        self.write(level, f"{(name := self.new_name(stem))} = {expression}")
         return name
+
+    def load(self, level: int, stem: str, expression: str) -> str:
+        """The same for a value from memory, which was there before the level began."""
+        self._extend(level)
+        self._loads[level].append(f"{(name := self.new_name(stem))} = {expression}")
+        return name
+
+    def new_name(self, stem: str) -> str:
+        self._names += 1
+        return f"{stem}_{self._names}"
 
     def meet_after(self, level: int) -> None:
         """What was stored at this level is known to all programs at the next."""
@@ -72,8 +85,8 @@ class Text:
         meet = ["met += PROGRAMS", "barrier(counter, met)"]
         step = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
         step += [] if from_the_end else ["parity = (t - first) % 2"]
-        for number, lines in enumerate(self._levels):
-            step += [*lines, *(meet if number in self._meets else [])]
+        for number, (loads, lines) in enumerate(zip(self._loads, self._levels, strict=True)):
+            step += [*loads, *lines, *(meet if number in self._meets else [])]
         step += [*self.last, *(meet if self.meets_at_the_end else [])]
         body = [
             "row_block = tl.program_id(0)",

@@ -28,13 +28,14 @@ aten = torch.ops.aten
 class Writer:
     """Raises Inexpressible for a loop that cannot be a kernel."""
 
-    def __init__(self, plan: Plan, form: Form) -> None:
+    def __init__(self, plan: Plan, form: Form, warps: int) -> None:
+        """`warps`: of a program. They share the products."""
         self._plan, self._form = plan, form
         self.units = _find_units(plan, form)
         self._text = text = Text(self.units)
         self._memory = memory = Memory(plan, form, text)
         self._values: dict[fx.Node, Value] = {}
-        self._products = Products(plan, form, memory, text, self._value)
+        self._products = Products(plan, form, memory, text, self._value, warps)
         self._reductions = Reductions(memory, text, self._value)
         self._begin()
         for node in form.part.nodes:
