@@ -110,13 +110,10 @@ class Reductions:
     def _own(self, level: int, pieces: Sequence[str], how: str) -> str:
         """A number for each row, of this program's columns."""
         neutral = "0.0" if how == "sum" else 'float("-inf")'
-        parts = [f"tl.{how}(tl.where(in_units, {one}, {neutral}), 1, keep_dims=True)" for one in pieces]
-        joined = " + ".join(parts)
-        if how == "max":
-            joined = parts[0]
-            for part in parts[1:]:
-                joined = f"tl.maximum({joined}, {part})"
-        return self._text.assign(level, "own", joined)
+        joined = pieces[0]
+        for piece in pieces[1:]:  # first over the pieces, which needs no other thread
+            joined = f"({joined}) + ({piece})" if how == "sum" else f"tl.maximum({joined}, {piece})"
+        return self._text.assign(level, "own", f"tl.{how}(tl.where(in_units, {joined}, {neutral}), 1, keep_dims=True)")
 
     def _exchanged(self, node: fx.Node, level: int, own: Sequence[str], how: str) -> list[str]:
         neutral = "0.0" if how == "sum" else 'float("-inf")'
