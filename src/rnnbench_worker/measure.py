@@ -29,7 +29,7 @@ def measure(job, framework, channel):
     take_samples(job, runner, channel, warm)
     if full_size:
         full_size.unseen_batches(unseen)
-    channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes())
+    channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes(), how_it_ran=program.how_it_ran())
 
 
 def take_samples(job, runner, channel, warm):

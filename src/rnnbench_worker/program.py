@@ -129,6 +129,10 @@ class Program(object):
         """How many numbers are learnt, counted in the framework's own storage."""
         raise NotImplementedError
 
+    def how_it_ran(self):
+        """In words, what the program chose while it ran, where it chooses; known after the first calls."""
+        return ""
+
     def peak_device_bytes(self):
         """The most device memory that the process has used, or None where that is unknown."""
         return None

@@ -16,8 +16,8 @@ from . import private
 from .buffers import Buffers
 from .links import Link, derivative_by_loop, divided, results
 from .passes import BackwardPass, ForwardPass, Inputs
-from .recomputed import Recomputed
 from .ranges import run_layers
+from .recomputed import Recomputed
 
 
 def run_fused(links: Sequence[Link], tensors: Sequence[Tensor]) -> list[Tensor]:

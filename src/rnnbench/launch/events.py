@@ -62,6 +62,7 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
 class Memory(msgspec.Struct, tag_field="event", tag="memory"):
     host: Count | None = None
     device: Count | None = None
+    how_it_ran: str = ""  # what the program chose while it ran, where it chooses
 
 
 class Rates(msgspec.Struct, tag_field="event", tag="rates"):

@@ -160,6 +160,7 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
             fields |= {"check_s": event.check_s}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
+            fields |= {"how_it_ran": event.how_it_ran}
     return fields
 
 

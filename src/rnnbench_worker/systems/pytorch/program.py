@@ -120,6 +120,9 @@ class TorchProgram(Program):
     def parameter_count(self):
         return sum(parameter.numel() for parameter in self._network.parameters() if parameter.requires_grad)
 
+    def how_it_ran(self):
+        return getattr(self._network.stack, "how_it_ran", "")
+
     def peak_device_bytes(self):
         return torch.cuda.max_memory_reserved() if self._cuda else None
 
