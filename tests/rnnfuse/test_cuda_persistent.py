@@ -33,7 +33,6 @@ def quickly(monkeypatch, request):
     """One tile is enough to be right."""
     if request.function is not test_measured_and_chosen:
         monkeypatch.setattr(choice, "GRIDS", 1)
-        monkeypatch.setattr(choice, "WARPS", (8,))
 
 
 @pytest.fixture(autouse=True)

@@ -26,8 +26,8 @@ STEPS = 64  # of a trial, of which the beginning is a part: programs load their 
 ROUNDS = 5
 GAIN = 0.95  # a kernel must take less than this part of the time: it keeps other work off the GPU
 MOST_BYTES = 220 * 1024  # of weights for a program: what a multiprocessor holds
-GRIDS = 2  # that are tried, each with
-WARPS = (4, 8)
+GRIDS = 2  # that are tried
+WARPS = 8
 
 
 class Choice(NamedTuple):
@@ -97,13 +97,14 @@ def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
     grids: set[tuple[int, int]] = set()
     for block in (16, 32, 64):
         for units in (8, 16, 32):
-            tile = Tile(block, units, 8, _precision())
+            tile = Tile(block, units, WARPS, _precision())
             grid = tile.grid(rows, kernel.units)
             fits = kernel.weight_bytes(tile) <= MOST_BYTES and grid[0] * grid[1] <= processors
             if fits and len(grids) < GRIDS and grid not in grids:
                 grids.add(grid)
-                for warps in WARPS:
-                    yield tile._replace(warps=warps)
+                yield tile
+                if len(grids) == 1 and tile.precision == "tf32":  # three products need the registers of all
+                    yield tile._replace(warps=WARPS // 2)
 
 
 def _precision() -> str:

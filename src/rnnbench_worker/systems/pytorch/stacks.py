@@ -173,7 +173,8 @@ class FusedStack(nn.Module):
         self.hidden, self.states = hidden, len(rnnbench_cells.find(workload["cell"]).STATES)
         widths = [workload["input_width"]] + [hidden * directions] * (workload["layers"] - 1)
         cells = [[make_cell(workload, granularity, width) for _ in range(directions)] for width in widths]
-        self.layers = Stack(cells if directions == 2 else [cell for (cell,) in cells], bidirectional=directions == 2)
+        cells = cells if directions == 2 else [cell for (cell,) in cells]
+        self.layers = Stack(cells, bidirectional=directions == 2, persistent=None)  # as is faster
 
     def forward(self, xs, lengths):
         zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
