@@ -18,6 +18,9 @@ from .text import Inexpressible, Text, Value
 aten = torch.ops.aten
 
 NARROWEST = 8  # units of a program
+WIDTH = 16  # of a tile of programs' numbers: like that of their units, so that Triton lays out both alike
+
+_NEUTRAL = {"sum": "0.0", "max": 'float("-inf")'}
 
 #: By the operator: how a program puts its columns together, and how the results of programs are.
 _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.default: "max"}
@@ -61,13 +64,18 @@ class Reductions:
         squares = self._own(level, [f"({one} - {mean}) * ({one} - {mean})" for one in value.pieces], "sum")
         means, deviations = self._loaded(node, level, [mean, squares])
         level += 1
-        of_program = f"tl.arange(0, {_power_of_two(self._most)})[None, :] * BLOCK_UNITS"
-        counts = f"{pieces}.0 * tl.minimum(tl.maximum({text.units} - {of_program}, 0), BLOCK_UNITS)"
-        counts = text.assign(level, "counts", counts)
-        mean = text.assign(level, "mean", f"tl.sum({means} * {counts}, 1, keep_dims=True) / {columns}")
-        spread = f"{deviations} + {counts} * ({means} - {mean}) * ({means} - {mean})"
-        inside = f"tl.where({counts} > 0, {spread}, 0.0)"
-        variance = text.assign(level, "variance", f"tl.sum({inside}, 1, keep_dims=True) / {columns}")
+        counts = []
+        for tile in range(len(means)):
+            left = f"{text.units} - ({tile * WIDTH} + tl.arange(0, {WIDTH})[None, :]) * BLOCK_UNITS"
+            count = f"{pieces}.0 * tl.minimum(tl.maximum({left}, 0), BLOCK_UNITS)"
+            counts.append(text.assign(level, "counts", count))
+        added = " + ".join(f"{one} * {count}" for one, count in zip(means, counts, strict=True))
+        mean = text.assign(level, "mean", f"tl.sum({added}, 1, keep_dims=True) / {columns}")
+        spread = [
+            f"tl.where({count} > 0, {deviation} + {count} * ({one} - {mean}) * ({one} - {mean}), 0.0)"
+            for one, deviation, count in zip(means, deviations, counts, strict=True)
+        ]
+        variance = text.assign(level, "variance", f"tl.sum({' + '.join(spread)}, 1, keep_dims=True) / {columns}")
         inverse = text.assign(level, "inverse", f"tl.rsqrt({variance} + {float(smallest)!r})")
         normal = [text.assign(level, "normal", f"({one} - {mean}) * {inverse}") for one in value.pieces]
         found = self._affine(level, normal, weight, bias)
@@ -109,32 +117,37 @@ class Reductions:
 
     def _own(self, level: int, pieces: Sequence[str], how: str) -> str:
         """A number for each row, of this program's columns."""
-        neutral = "0.0" if how == "sum" else 'float("-inf")'
-        joined = pieces[0]
-        for piece in pieces[1:]:  # first over the pieces, which needs no other thread
-            joined = f"({joined}) + ({piece})" if how == "sum" else f"tl.maximum({joined}, {piece})"
-        return self._text.assign(level, "own", f"tl.{how}(tl.where(in_units, {joined}, {neutral}), 1, keep_dims=True)")
+        inside = f"tl.where(in_units, {_joined(pieces, how)}, {_NEUTRAL[how]})"
+        return self._text.assign(level, "own", f"tl.{how}({inside}, 1, keep_dims=True)")
 
     def _exchanged(self, node: fx.Node, level: int, own: Sequence[str], how: str) -> list[str]:
-        neutral = "0.0" if how == "sum" else 'float("-inf")'
-        tiles = self._loaded(node, level, own, neutral)
-        return [self._text.assign(level + 1, "total", f"tl.{how}({tile}, 1, keep_dims=True)") for tile in tiles]
+        return [
+            self._text.assign(level + 1, "total", f"tl.{how}({_joined(tiles, how)}, 1, keep_dims=True)")
+            for tiles in self._loaded(node, level, own, _NEUTRAL[how])
+        ]
 
-    def _loaded(self, node: Any, level: int, own: Sequence[str], neutral: str = "0.0") -> list[str]:
-        """For each number that programs have for a row, a tile of those of all programs, at the next level."""
+    def _loaded(self, node: Any, level: int, own: Sequence[str], neutral: str = "0.0") -> list[list[str]]:
+        """For each number that programs have for a row, tiles with those of all programs, at the next level."""
         place = self._memory.for_numbers(node, self._most * len(own))
         text, names = self._text, []
-        programs = f"tl.arange(0, {_power_of_two(self._most)})[None, :]"
         for number, name in enumerate(own):
             at = place.address("parity", "row", f"{number * self._most} + unit_block")
             text.write(level, f"tl.store({at}, {name}, mask=in_rows)")
-            at = place.address("parity", "row", f"{number * self._most} + {programs}")
-            load = f'tl.load({at}, mask=in_rows & ({programs} < PROGRAMS), other={neutral}, cache_modifier=".cg")'
-            names.append(text.load(level + 1, "numbers", load))
+            tiles = []
+            for first in range(0, self._most, WIDTH):
+                programs = f"({first} + tl.arange(0, {WIDTH})[None, :])"
+                at = place.address("parity", "row", f"{number * self._most} + {programs}")
+                mask = f"in_rows & ({programs} < PROGRAMS)"
+                load = f'tl.load({at}, mask={mask}, other={neutral}, cache_modifier=".cg")'
+                tiles.append(text.load(level + 1, "numbers", load))
+            names.append(tiles)
         text.meet_after(level)
         return names
 
 
-def _power_of_two(number: int) -> int:
-    """The next one that is not less."""
-    return 1 << max(number - 1, 0).bit_length()
+def _joined(pieces: Sequence[str], how: str) -> str:
+    """Over several tiles, element by element, which needs no other thread."""
+    joined = pieces[0]
+    for piece in pieces[1:]:
+        joined = f"({joined}) + ({piece})" if how == "sum" else f"tl.maximum({joined}, {piece})"
+    return joined
