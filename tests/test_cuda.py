@@ -106,6 +106,16 @@ def test_tensorflows_cudnn_rows_are_right_in_both_directions_with_lengths_of_the
         assert one.verdict == ("wrong" if is_wrong else "verified"), f"{one.case.key}: {one.reason}"
 
 
+def test_a_launch_of_rnnfuse_says_how_its_loops_ran(tmp_path):
+    rows = ["pytorch/fine/rnnfuse", "pytorch/fine/rnnfuse-cudagraph"]
+    plan = rnnbench.make_plan(rows, ["ce-short"], phases=["train"], device="cuda")
+    results = rnnbench.run_plan(plan, tmp_path / "run", effort="quick", verify=False)
+    launches = [record for record in results.contents.records if isinstance(record, Launch)]
+    assert [launch.outcome for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        assert launch.how_it_ran.count("one kernel: ") == 2, launch.how_it_ran
+
+
 def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):
     plan = rnnbench.make_plan(ROWS["pytorch"], [LANGUAGE], phases=["train"], device="cuda")
     results = rnnbench.run_plan(plan, tmp_path / "run", effort="quick", verify=False, ahead=2)

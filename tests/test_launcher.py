@@ -28,7 +28,7 @@ RESOLVED = make_resolved_case(CASE)
 PARAMETERS = parameter_count(RESOLVED.workload, RESOLVED.system.biases)
 BUILT = Built(seconds=0.25, parameters=PARAMETERS, device="cpu")
 SAMPLES = Samples((Sample(5, 0.5), Sample(5, 0.6)), steady=True)
-ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), Sampling(), SAMPLES, Memory(1000, None), Done()]
+ALL = [HELLO, BUILT, First(2.0), Warm(20, 3.0), Sampling(), SAMPLES, Memory(1000, None, "one kernel"), Done()]
 
 
 def finished(*events, passed=1.1):
@@ -70,7 +70,7 @@ def test_a_launch_holds_everything_the_worker_said(launch):
     assert (made.import_s, made.build_s, made.first_call_s) == (0.5, 0.25, 2.0)
     assert (made.warm_batches, made.warm_seconds) == (20, 3.0)
     assert (made.batches, made.seconds) == (10, 1.1)
-    assert (made.peak_host_bytes, made.peak_device_bytes) == (1000, None)
+    assert (made.peak_host_bytes, made.peak_device_bytes, made.how_it_ran) == (1000, None, "one kernel")
     assert (made.parameter_count, made.threads, made.versions) == (PARAMETERS, 1, {"toy": "1.0"})
     assert made.device_name == "a processor"
 
