@@ -28,7 +28,7 @@ NAMES = {"cudnn": "cuDNN", "loop": "rnnfuse, loop", "kernel": "rnnfuse, one kern
 def measure(units, batch, precision):
     """Microseconds of a step, by program."""
     import torch
-    from cells import FineLstm
+    from cells import FineLstm, tame
     from torch import nn
 
     import rnnfuse
@@ -38,15 +38,6 @@ def measure(units, batch, precision):
     torch.cuda.set_stream(torch.cuda.Stream())  # what is captured later must not have run on the default stream
     torch.manual_seed(0)
     xs = torch.randn(STEPS, batch, units, device="cuda", dtype=dtype)
-
-    def tame_cell():
-        """With weights that amplify no rounding error."""
-        cell = FineLstm(units, units)
-        with torch.no_grad():
-            for parameter in cell.parameters():
-                if parameter.dim() == 2:
-                    parameter.mul_(1.5 / len(parameter) ** 0.5)
-        return cell
 
     def captured(layer):
         layer.to("cuda", dtype)
@@ -65,18 +56,13 @@ def measure(units, batch, precision):
 
     made = {
         "cudnn": captured(nn.LSTM(units, units)),
-        "loop": captured(rnnfuse.Recurrent(tame_cell(), persistent=False)),
-        "kernel": captured(rnnfuse.Recurrent(tame_cell(), persistent=True)),
+        "loop": captured(rnnfuse.Recurrent(tame(FineLstm(units, units)), persistent=False)),
+        "kernel": captured(rnnfuse.Recurrent(tame(FineLstm(units, units)), persistent=True)),
     }
     times = {name: [] for name in made}
     for _ in range(ROUNDS):
         for name, (_, graph) in made.items():
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            times[name].append(begin.elapsed_time(end) * 1e3 / STEPS)
+            times[name].append(seconds(graph.replay) * 1e6 / STEPS)
     found = {name: statistics.median(some) for name, some in times.items()}
     found["limit"] = limit(units, batch, dtype)
     return found
@@ -87,25 +73,23 @@ def limit(units, batch, dtype):
     import torch
 
     side = torch.randn(8192, 8192, device="cuda", dtype=dtype)
-    flops = 2 * 8192**3 / seconds(lambda: side @ side)
-    bandwidth = 2 * side.numel() * side.element_size() / seconds(side.clone)
+    flops = 2 * 8192**3 / min(seconds(lambda: side @ side) for _ in range(ROUNDS))
+    bandwidth = 2 * side.numel() * side.element_size() / min(seconds(side.clone) for _ in range(ROUNDS))
     products = 2 * 2 * batch * units * 4 * units / flops
     saved = 2 * 6 * batch * units * side.element_size() / bandwidth  # gates, state and output: written and read
     return 2 * BARRIER_US + (products + saved) * 1e6
 
 
 def seconds(call):
+    """By the device's own clock."""
     import torch
 
-    times = []
-    for _ in range(ROUNDS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) / 1e3)
-    return min(times)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3
 
 
 def draw(measured, picture):

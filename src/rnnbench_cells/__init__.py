@@ -47,7 +47,7 @@ def find(name: str) -> ModuleType:
     if name not in _OF_USERS:
         spec = importlib.util.spec_from_file_location("rnnbench_cell_of_user", name)
         module = importlib.util.module_from_spec(spec)
-        module.REMEMBER, module.SECOND_BIAS, module.GAINS = {}, 0, {}
+        module.REMEMBER, module.SECOND_BIAS = {}, 0
         spec.loader.exec_module(module)
         _OF_USERS[name] = module
     return _OF_USERS[name]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import torch
-from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm
+from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm, tame
 from helpers import assert_same, gradients
 
 import rnnfuse
@@ -68,16 +68,6 @@ def compare(cell, xs, lengths=None, tolerance=2e-5, calls=2, **options):
     return layer
 
 
-def tame(kind, width, units):
-    """With weights that amplify no rounding error from step to step."""
-    cell = kind(width, units)
-    with torch.no_grad():
-        for parameter in cell.parameters():
-            if parameter.dim() == 2:
-                parameter.mul_(1.5 / len(parameter) ** 0.5)
-    return cell.cuda()
-
-
 def _doubled(cell):
     import copy
 
@@ -87,7 +77,7 @@ def _doubled(cell):
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize(("batch", "units"), [(6, 16), (19, 40), (64, 320), (128, 256)])
 def test_a_kernel_is_the_loop(kind, batch, units):
-    layer = compare(tame(kind, 5, units), torch.randn(37, batch, 5, device="cuda"), tolerance=EXACT[kind])
+    layer = compare(tame(kind(5, units)).cuda(), torch.randn(37, batch, 5, device="cuda"), tolerance=EXACT[kind])
     assert layer.explain().count("is one kernel, as asked for") == 2, layer.explain()
 
 
@@ -95,11 +85,11 @@ def test_a_kernel_is_the_loop(kind, batch, units):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_lengths_and_directions(kind, reverse):
     lengths = torch.tensor([29, 1, 17], device="cuda")
-    compare(tame(kind, 5, 48), torch.randn(29, 3, 5, device="cuda"), lengths, EXACT[kind], reverse=reverse)
+    compare(tame(kind(5, 48)).cuda(), torch.randn(29, 3, 5, device="cuda"), lengths, EXACT[kind], reverse=reverse)
 
 
 def test_measured_and_chosen():
-    cell = tame(FineLstm, 123, 256)
+    cell = tame(FineLstm(123, 256)).cuda()
     layer = compare(cell, torch.randn(100, 64, 123, device="cuda"), persistent=None, tolerance=1e-4)
     assert "µs a step" in layer.explain()
     print(layer.explain())
@@ -113,7 +103,7 @@ def test_cells_made_at_random():
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_a_wavefront_of_kernels(kind):
-    cells = [tame(kind, 5 if k == 0 else 64, 64) for k in range(3)]
+    cells = [tame(kind(5 if k == 0 else 64, 64)).cuda() for k in range(3)]
     stack, others = rnnfuse.Stack(cells, persistent=True), rnnfuse.Stack(cells, persistent=False)
     xs = torch.randn(50, 32, 5, device="cuda")
     parameters = [one for cell in cells for one in cell.parameters()]
@@ -128,7 +118,7 @@ def test_a_wavefront_of_kernels(kind):
 @pytest.mark.parametrize("units", [64, 320])
 def test_both_directions_at_the_same_time(units):
     """Their programs may be more than there are multiprocessors: one kernel waits for the other as a whole."""
-    cells = [[tame(FineLstm, 5 if k == 0 else 2 * units, units) for _ in range(2)] for k in range(2)]
+    cells = [[tame(FineLstm(5 if k == 0 else 2 * units, units)).cuda() for _ in range(2)] for k in range(2)]
     stack = rnnfuse.Stack(cells, bidirectional=True, persistent=True)
     other = rnnfuse.Stack(cells, bidirectional=True, persistent=False)
     xs = torch.randn(40, 64, 5, device="cuda")
@@ -162,7 +152,7 @@ def test_captured_by_the_user():
 
 def test_autocast():
     """Weights of float32, products of bfloat16."""
-    cell = tame(FineLstm, 64, 64)
+    cell = tame(FineLstm(64, 64)).cuda()
     layer = rnnfuse.Recurrent(cell, persistent=True)
     other = rnnfuse.Recurrent(cell, persistent=False)
     xs = torch.randn(30, 16, 64, device="cuda")
@@ -177,13 +167,13 @@ def test_autocast():
 
 def test_tf32():
     torch.backends.cuda.matmul.allow_tf32 = True
-    layer = compare(tame(FineLstm, 5, 64), torch.randn(30, 16, 5, device="cuda"), tolerance=1e-2)
+    layer = compare(tame(FineLstm(5, 64)).cuda(), torch.randn(30, 16, 5, device="cuda"), tolerance=1e-2)
     assert "is one kernel" in layer.explain()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision(dtype):
-    cell = tame(FineLstm, 5, 64).to(dtype)
+    cell = tame(FineLstm(5, 64)).cuda().to(dtype)
     layer = compare(cell, torch.randn(12, 16, 5, device="cuda", dtype=dtype), tolerance=0.1, calls=1)
     assert "is one kernel" in layer.explain()
 

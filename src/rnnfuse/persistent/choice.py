@@ -17,7 +17,7 @@ import torch
 from .. import private
 from ..captured import graph_for
 from ..loops import Loop
-from .kernel import Kernel, Tile
+from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ ROUNDS = 5
 GAIN = 0.95  # a kernel must take less than this part of the time: it keeps other work off the GPU
 MOST_BYTES = 220 * 1024  # of weights for a program: what a multiprocessor holds
 GRIDS = 2  # that are tried
-WARPS = 8
 
 
 class Choice(NamedTuple):

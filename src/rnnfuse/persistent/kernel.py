@@ -13,6 +13,8 @@ from ..plan import Form, Plan
 from .memory import arguments, make_scratch
 from .writer import Writer
 
+WARPS = 8  # of a program, unless fewer are tried
+
 
 class Tile(NamedTuple):
     """What one program has: so many sequences and units, and so many warps; and how it multiplies."""
@@ -32,7 +34,7 @@ class Kernel:
     def __init__(self, plan: Plan, form: Form) -> None:
         self._plan, self._form = plan, form
         self._writers: dict[int, tuple[Writer, Any]] = {}  # by the number of warps: what they wrote, compiled
-        writer, _ = self._written(warps=8)
+        writer, _ = self._written(WARPS)
         self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
         self._weights = writer.weights
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}

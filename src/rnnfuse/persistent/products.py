@@ -81,25 +81,27 @@ class Products:
 
     def _added_up(self, name: str, together: int, parts: int, level: int) -> str:
         """The sum of all parts, in pairs: `tl.sum` over the first dimension takes far longer."""
-        columns = f"{together} * BLOCK_UNITS"
         name = self._text.assign(level, "product", f"tl.permute({name}, (1, 2, 0))")
         while parts > 1:
-            parts //= 2
-            shape = f"(BLOCK_ROWS, {columns}, {parts}, 2)" if parts > 1 else f"(BLOCK_ROWS, {columns}, 2)"
-            even, odd = self._text.new_name("even"), self._text.new_name("odd")
-            self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, {shape}))")
+            even, odd = self._halves(name, f"{together} * BLOCK_UNITS", parts, level)
             name = self._text.assign(level, "product", f"{even} + {odd}")
+            parts //= 2
         return name
 
     def _apart(self, name: str, together: int, level: int) -> list[str]:
         """The pieces of a tile that has those of each unit side by side."""
         if together == 1:
             return [name]
-        shape = f"(BLOCK_ROWS, BLOCK_UNITS, {together // 2}, 2)" if together > 2 else "(BLOCK_ROWS, BLOCK_UNITS, 2)"
+        halves = self._halves(name, "BLOCK_UNITS", together, level)
+        pairs = [self._apart(half, together // 2, level) for half in halves]
+        return [one for pair in zip(*pairs, strict=True) for one in pair]
+
+    def _halves(self, name: str, columns: str, count: int, level: int) -> tuple[str, str]:
+        """Of `count` values that stand side by side in each column, those with even and those with odd numbers."""
+        inner = f"{count // 2}, 2" if count > 2 else "2"
         even, odd = self._text.new_name("even"), self._text.new_name("odd")
-        self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, {shape}))")
-        halves = [self._apart(half, together // 2, level) for half in (even, odd)]
-        return [one for pair in zip(*halves, strict=True) for one in pair]
+        self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, (BLOCK_ROWS, {columns}, {inner})))")
+        return even, odd
 
     def _side(self, source: Source, start: int, width: int, parts: int, level: int) -> str:
         key = (source._replace(level=level), start, width, parts)
