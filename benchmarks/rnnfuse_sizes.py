@@ -12,6 +12,7 @@ rate of a large product, and one reading of what was saved.
 """
 
 import argparse
+import gc
 import json
 import statistics
 import sys
@@ -49,6 +50,7 @@ def measure(units, batch, precision):
 
         for _ in range(2):
             step()
+        gc.collect()  # graphs of the size before: the end of one would spoil the capture of another
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
             step()

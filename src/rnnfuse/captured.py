@@ -16,6 +16,7 @@ from torch import Tensor
 from . import private
 from .buffers import Buffers
 from .loops import Loop
+from .streams import own_stream
 
 LONGEST = 64
 SHORTEST = 2  # fewer steps are run one by one
@@ -37,8 +38,8 @@ def run_by_graphs(loop: Loop, start: int, stop: int) -> None:
 
 
 class CapturedRange:
-    def __init__(self, loop: Loop, length: int, pool: Any) -> None:
-        """Like this loop, for so many steps."""
+    def __init__(self, loop: Loop, length: int, pool: Any, stream: torch.cuda.Stream) -> None:
+        """Like this loop, for so many steps; captured on this stream, and replayed on whichever is the current one."""
         self._lock = threading.Lock()
         self._given_by = -1
         form, real = loop.form, loop.buffers
@@ -59,7 +60,7 @@ class CapturedRange:
         self.loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
         self.loop.run(0, length)  # compiles what is not compiled yet
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
             for total in self.loop.sums.values():
                 total.zero_()
             self.loop.run(0, length)
@@ -95,12 +96,13 @@ class CapturedRange:
 
 
 def graph_for(loop: Loop, length: int) -> CapturedRange:
-    """Each stream has its own: two could run at the same time."""
-    plan, stream = loop.buffers.plan, torch.cuda.current_stream(loop.buffers.device).cuda_stream
-    if stream not in plan.graph_pools:
-        plan.graph_pools[stream] = torch.cuda.graph_pool_handle()
+    """Each stream has its own, and its own memory: two could run at the same time."""
+    plan, device = loop.buffers.plan, loop.buffers.device
+    stream = torch.cuda.current_stream(device).cuda_stream
+    if stream not in plan.graph_places:
+        plan.graph_places[stream] = torch.cuda.graph_pool_handle(), own_stream(device)
     key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition))
     if key not in plan.graphs:
-        plan.graphs[key] = CapturedRange(loop, length, plan.graph_pools[stream])
+        plan.graphs[key] = CapturedRange(loop, length, *plan.graph_places[stream])
     found: CapturedRange = plan.graphs[key]
     return found

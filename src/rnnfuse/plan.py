@@ -71,7 +71,7 @@ class Plan:
 
         self._loops: dict[tuple[bool, ...], Form] = {}
         self.graphs: dict[tuple[Any, ...], Any] = {}  # loops of this plan that were captured, by `captured.py`
-        self.graph_pools: dict[int, Any] = {}  # their memory, for each stream
+        self.graph_places: dict[int, Any] = {}  # by stream: their memory, and where they are captured
         self.kernels: dict[Any, Any] = {}  # loops as one kernel, by `persistent/choice.py`
 
     def forward_loop(self, keep: bool, states: bool, reverse: bool) -> Form:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import torch
 
+from .streams import own_stream
+
 #: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
 #: work for the host, which does not matter while a user captures it all.
 RANGES, RANGES_CAPTURED = 3, 6
@@ -68,5 +70,5 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
     index = torch.cuda.current_device() if device.index is None else device.index
     if (index, number) not in _streams:
-        _streams[index, number] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        _streams[index, number] = own_stream(device)
     return _streams[index, number]

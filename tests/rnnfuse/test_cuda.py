@@ -1,14 +1,17 @@
 """On a GPU: graphs captured inside, layers as a wavefront, and a capture by the user. Skipped where there is none."""
 
+import gc
+
 import pytest
 import torch
-from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm
+from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
 from helpers import assert_same, gradients
 
 import rnnfuse
 from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
 from rnnfuse.private import flatten
+from rnnfuse.streams import own_stream
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
@@ -118,3 +121,28 @@ def test_a_whole_training_step_can_be_captured(kind):
     expected, _ = by_loops(cells, xs)
     wanted = torch.autograd.grad(expected.sum(), parameters)
     assert_same(zip([outputs, *found], [expected, *wanted], strict=True))
+
+
+@pytest.mark.parametrize(("units", "rows"), [(64, 32), (512, 16)])
+def test_graphs_of_layers_that_run_at_the_same_time_share_no_memory(units, rows):
+    """Products as small as these are cut along what is added up, and cuBLAS keeps the parts in memory of a stream."""
+    cells = [tame(FineLstm(5 if k == 0 else units, units)).cuda() for k in range(3)]
+    stack = rnnfuse.Stack(cells, persistent=False)
+    xs = torch.randn(50, rows, 5, device="cuda")
+    parameters = list(stack.parameters())
+    expected, _ = by_loops(cells, xs)
+    wanted = torch.autograd.grad(expected.square().sum(), parameters)
+    for _ in range(10):
+        outputs = stack(xs)[0]
+        found = torch.autograd.grad(outputs.square().sum(), parameters)
+        assert_same(zip([outputs, *found], [expected, *wanted], strict=True), 1e-3)
+
+
+def test_streams_are_given_once_while_they_are_held():
+    gc.collect()  # layers of other tests hold some
+    held = []
+    for _ in range(3):
+        held += [own_stream(torch.device("cuda")) for _ in range(5)]
+        for _ in range(27):  # PyTorch's turn comes round
+            torch.cuda.Stream()
+    assert len({one.cuda_stream for one in held}) == 15

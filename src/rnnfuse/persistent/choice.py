@@ -17,6 +17,7 @@ import torch
 from .. import private
 from ..captured import graph_for
 from ..loops import Loop
+from ..streams import own_stream
 from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
@@ -113,11 +114,11 @@ def _precision() -> str:
 
 def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile]) -> str:
     """What was found, as text: the times of a step in microseconds, and the best tile."""
-    trial = graph_for(loop, STEPS)
+    trial, stream = graph_for(loop, STEPS), own_stream(loop.buffers.device)
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
-            times[tile] = _microseconds(_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile)))  # noqa: B023
+            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), stream)  # noqa: B023
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
@@ -127,9 +128,8 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile]) -> str:
     )
 
 
-def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The same without the host's part, which other work can hide."""
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+def _microseconds_captured(call: Callable[[], Any], stream: torch.cuda.Stream) -> float:
+    """Of a step, without the host's part, which other work can hide."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         call()
@@ -137,7 +137,7 @@ def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             call()
     torch.cuda.current_stream().wait_stream(stream)
-    return graph.replay
+    return _microseconds(graph.replay)
 
 
 def _microseconds(call: Callable[[], Any]) -> float:
