@@ -16,7 +16,7 @@ from torch import Tensor
 from . import private
 from .buffers import Buffers
 from .loops import Loop
-from .streams import own_stream
+from .streams import OwnStream
 
 LONGEST = 64
 SHORTEST = 2  # fewer steps are run one by one
@@ -38,8 +38,8 @@ def run_by_graphs(loop: Loop, start: int, stop: int) -> None:
 
 
 class CapturedRange:
-    def __init__(self, loop: Loop, length: int, pool: Any, stream: torch.cuda.Stream) -> None:
-        """Like this loop, for so many steps; captured on this stream, and replayed on whichever is the current one."""
+    def __init__(self, loop: Loop, length: int, pool: Any, place: OwnStream) -> None:
+        """Like this loop, for so many steps; captured on a stream of its own, replayed on the current one."""
         self._lock = threading.Lock()
         self._given_by = -1
         form, real = loop.form, loop.buffers
@@ -60,7 +60,7 @@ class CapturedRange:
         self.loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
         self.loop.run(0, length)  # compiles what is not compiled yet
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self._graph, pool=pool, stream=place.stream, capture_error_mode="thread_local"):
             for total in self.loop.sums.values():
                 total.zero_()
             self.loop.run(0, length)
@@ -100,7 +100,7 @@ def graph_for(loop: Loop, length: int) -> CapturedRange:
     plan, device = loop.buffers.plan, loop.buffers.device
     stream = torch.cuda.current_stream(device).cuda_stream
     if stream not in plan.graph_places:
-        plan.graph_places[stream] = torch.cuda.graph_pool_handle(), own_stream(device)
+        plan.graph_places[stream] = torch.cuda.graph_pool_handle(), OwnStream(device)
     key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition))
     if key not in plan.graphs:
         plan.graphs[key] = CapturedRange(loop, length, *plan.graph_places[stream])

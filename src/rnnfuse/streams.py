@@ -2,8 +2,8 @@
 
 PyTorch hands out 32 in turn, and then the same again; and what cuBLAS needs beside its numbers lies in memory that
 belongs to a stream, in a graph too, wherever that is replayed. Two graphs that were captured on one stream and are
-replayed on two would write into the same memory; and from PyTorch 2.11 on, the end of one graph takes that memory from
-the others of its stream.
+replayed on two would write into the same memory; and in newer versions the end of one graph takes that memory from the
+others of its stream (PyTorch issue 193402).
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import torch
 
 PYTORCHS = 32  # for a device and priority
 
-_taken: weakref.WeakValueDictionary[tuple[int, int], torch.cuda.Stream] = weakref.WeakValueDictionary()
+
+class OwnStream:
+    """A stream that is not among the others of this class, as long as they are held and there are any."""
+
+    def __init__(self, device: torch.device) -> None:
+        for _ in range(PYTORCHS):
+            self.stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+            key = (self.stream.device_index, self.stream.cuda_stream)
+            if key not in _taken:
+                break
+        _taken[key] = self
 
 
-def own_stream(device: torch.device) -> torch.cuda.Stream:
-    """A stream that is not among those given before, as long as they are held and there are any."""
-    for _ in range(PYTORCHS):
-        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        key = (stream.device_index, stream.cuda_stream)
-        if key not in _taken:
-            break
-    _taken[key] = stream
-    return stream
+#: Not by the streams themselves: weak references to them crash Python (PyTorch 2.11).
+_taken: weakref.WeakValueDictionary[tuple[int, int], OwnStream] = weakref.WeakValueDictionary()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from .streams import own_stream
+from .streams import OwnStream
 
 #: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
 #: work for the host, which does not matter while a user captures it all.
@@ -17,7 +17,7 @@ SHORTEST, LONGEST = 8, 64
 
 Result = TypeVar("Result")
 
-_streams: dict[tuple[int, int], torch.cuda.Stream] = {}
+_streams: dict[tuple[int, int], OwnStream] = {}
 
 
 def run_wavefront(
@@ -70,5 +70,5 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
     index = torch.cuda.current_device() if device.index is None else device.index
     if (index, number) not in _streams:
-        _streams[index, number] = own_stream(device)
-    return _streams[index, number]
+        _streams[index, number] = OwnStream(device)
+    return _streams[index, number].stream

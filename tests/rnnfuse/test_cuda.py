@@ -11,7 +11,7 @@ import rnnfuse
 from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
 from rnnfuse.private import flatten
-from rnnfuse.streams import own_stream
+from rnnfuse.streams import OwnStream
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
@@ -142,7 +142,7 @@ def test_streams_are_given_once_while_they_are_held():
     gc.collect()  # layers of other tests hold some
     held = []
     for _ in range(3):
-        held += [own_stream(torch.device("cuda")) for _ in range(5)]
+        held += [OwnStream(torch.device("cuda")) for _ in range(5)]
         for _ in range(27):  # PyTorch's turn comes round
             torch.cuda.Stream()
-    assert len({one.cuda_stream for one in held}) == 15
+    assert len({one.stream.cuda_stream for one in held}) == 15

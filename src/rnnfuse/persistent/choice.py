@@ -17,7 +17,7 @@ import torch
 from .. import private
 from ..captured import graph_for
 from ..loops import Loop
-from ..streams import own_stream
+from ..streams import OwnStream
 from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
@@ -114,11 +114,11 @@ def _precision() -> str:
 
 def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile]) -> str:
     """What was found, as text: the times of a step in microseconds, and the best tile."""
-    trial, stream = graph_for(loop, STEPS), own_stream(loop.buffers.device)
+    trial, place = graph_for(loop, STEPS), OwnStream(loop.buffers.device)
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
-            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), stream)  # noqa: B023
+            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), place.stream)  # noqa: B023
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
