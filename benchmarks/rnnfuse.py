@@ -38,15 +38,26 @@ CELLS = {
 }
 
 
+#: What may be done with a cell that stays in a loop. TorchScript traces it: it cannot script what has no annotations.
+MODES = {
+    "loop": lambda cell, *_: cell,
+    "trace": lambda cell, *given: torch.jit.trace(cell, given, check_trace=False, strict=False),
+    "compile": lambda cell, *_: torch.compile(cell),
+}
+VENDORS = {"nn.LSTM": nn.LSTM, "nn.GRU": nn.GRU}
+
+
 class PlainLoop(nn.Module):
-    def __init__(self, cell):
+    def __init__(self, cell, mode):
         super().__init__()
-        self.cell = cell
+        self.cell, self._mode, self._step = cell, mode, None
 
     def forward(self, xs):
         state, outputs = self.cell.initial_state(xs[0]), []
+        if self._step is None:
+            self._step = MODES[self._mode](self.cell, xs[0], state)
         for x in xs.unbind(0):
-            state = self.cell(x, state)
+            state = self._step(x, state)
             first = (
                 state
                 if isinstance(state, torch.Tensor)
@@ -71,10 +82,10 @@ class Model(nn.Module):
         return self.head(xs if self.embedding is not None else xs[-1])
 
 
-def loops_of(kind):
+def loops_of(kind, mode):
     def make(shape):
         _, _, width, hidden, layers, _ = shape
-        return nn.ModuleList(PlainLoop(kind(hidden if k else width, hidden)) for k in range(layers))
+        return nn.ModuleList(PlainLoop(kind(hidden if k else width, hidden), mode) for k in range(layers))
 
     return make
 
@@ -88,9 +99,12 @@ def fused_of(kind, persistent=False):
     return make
 
 
-def vendor(shape):
-    _, _, width, hidden, layers, _ = shape
-    return nn.ModuleList([nn.LSTM(width, hidden, layers)])
+def vendor(kind=nn.LSTM):
+    def make(shape):
+        _, _, width, hidden, layers, _ = shape
+        return nn.ModuleList([kind(width, hidden, layers)])
+
+    return make
 
 
 def step_of(model, shape, device, phase, bf16):
@@ -153,17 +167,17 @@ def main():
     parser.add_argument("--phase", default="train", choices=["train", "forward"])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--persistent", action="store_true", help="also with loops as one kernel, where that is faster")
-    parser.add_argument("--without-loops", action="store_true", help="leave the plain loops out: they are slow")
+    parser.add_argument("--modes", nargs="*", default=["loop"], choices=MODES, help="of cells in a loop, if any")
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
     torch.set_flush_denormal(True)
     shape, device = WORKLOADS[chosen.workload], chosen.device
     if device == "cuda":  # what is captured later must not have run on the default stream
         torch.cuda.set_stream(torch.cuda.Stream())
-    builders = {"nn.LSTM": vendor}
+    builders = {name: vendor(kind) for name, kind in VENDORS.items()}
     for name in chosen.cells:
-        if not chosen.without_loops:
-            builders[f"{name}, loop"] = loops_of(CELLS[name])
+        for mode in chosen.modes:
+            builders[f"{name}, {mode}"] = loops_of(CELLS[name], mode)
         builders[f"{name}, rnnfuse"] = fused_of(CELLS[name])
         if chosen.persistent:
             builders[f"{name}, persistent"] = fused_of(CELLS[name], None)

@@ -57,7 +57,7 @@ class Recurrent(nn.Module):
         compile: bool = True,
         check: bool = False,
         recompute: bool = False,
-        persistent: bool | None = False,
+        persistent: bool | None = None,
     ) -> None:
         """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop.
         `recompute`: keep the states of a few steps only and compute the rest again for gradients, which takes less

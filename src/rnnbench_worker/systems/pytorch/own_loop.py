@@ -88,7 +88,7 @@ class OwnFused(nn.Module):
         super(OwnFused, self).__init__()
         from rnnfuse import Recurrent  # needs a newer PyTorch than the other rows
 
-        self.recurrent = Recurrent(cell, persistent=None)
+        self.recurrent = Recurrent(cell)
         self._begin = None if hasattr(cell, "initial_state") else begin_function(form)
         self._checked = False
 

@@ -174,7 +174,7 @@ class FusedStack(nn.Module):
         widths = [workload["input_width"]] + [hidden * directions] * (workload["layers"] - 1)
         cells = [[make_cell(workload, granularity, width) for _ in range(directions)] for width in widths]
         cells = cells if directions == 2 else [cell for (cell,) in cells]
-        self.layers = Stack(cells, bidirectional=directions == 2, persistent=None)  # as is faster
+        self.layers = Stack(cells, bidirectional=directions == 2)
 
     def forward(self, xs, lengths):
         zeros = torch.zeros(xs.size(1), self.hidden, dtype=xs.dtype, device=xs.device)
