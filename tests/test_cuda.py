@@ -127,3 +127,23 @@ def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):
         assert launch.gpu_before.sm_mhz > 0
         assert launch.gpu_after.temperature_c > 0
         assert launch.peak_device_bytes > 0
+
+
+def test_every_cell_is_right_in_a_loop_in_a_graph_and_by_rnnfuse():
+    rows = [f"pytorch/packed/{one}" for one in ("eager", "cudagraph", "rnnfuse", "rnnfuse-cudagraph")]
+    workloads = [f"ce-short[cell={cell}]" for cell in cell_names()]
+    plan = rnnbench.make_plan(rows, workloads, phases=["train"], device="cuda")
+    session = rnnbench.verify_plan(plan, use_cache=False)
+    assert len(session.verifications) == len(rows) * len(workloads)
+    for one in session.verifications:
+        assert one.verdict == "verified", f"{one.case.key}: {one.reason}"
+
+
+def test_captured_rows_have_the_abilities_of_their_loops():
+    plan = rnnbench.make_plan(["pytorch/packed/cudagraph", "pytorch/packed/rnnfuse-cudagraph"], device="cuda")
+    found = try_abilities(plan, make_method(threads=1), Listener(), use_cache=False)
+    verdicts = {(one.system.rpartition("/")[2], one.ability): one.verdict for one in found}
+    assert set(verdicts.values()) <= {"yes", "no"}, found
+    for execution in ("cudagraph", "rnnfuse-cudagraph"):
+        assert verdicts[execution, "other-steps"] == "no"  # captured again
+        assert verdicts[execution, "attention"] == "yes"

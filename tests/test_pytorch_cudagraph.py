@@ -59,3 +59,10 @@ def test_the_gpu_is_taken_where_there_is_one_and_graphs_need_it(gpu, monkeypatch
         plan = rnnbench.make_plan(GRAPHS, ["ce-short"], device=device)
         assert plan.cases == ()
         assert {left.reason for left in plan.left_out} == {"a CUDA graph needs a CUDA device"}
+
+
+@pytest.mark.parametrize("cell", ["gru", "peephole", "layernorm-lstm"])
+def test_any_cell_is_captured_in_a_loop_and_by_rnnfuse(gpu, cell):
+    rows = ["pytorch/packed/cudagraph", "pytorch/packed/rnnfuse-cudagraph"]
+    plan = rnnbench.make_plan(rows, [f"ce-short[cell={cell}]"], phases=["train"])
+    assert [case.system for case in plan.cases] == rows

@@ -69,6 +69,8 @@ class Buffers:
         """Memory for `length` values of a node."""
         shape, dtype = self.plan.shape(node, self.rows), self.plan.dtype(node)
         size, unit = prod(shape), ALIGNMENT // dtype.itemsize
+        if size % unit == 0:
+            return torch.empty(length, *shape, dtype=dtype, device=self.device)
         flat = torch.empty(length, -(-size // unit) * unit, dtype=dtype, device=self.device)
         return flat[:, :size].view(length, *shape)
 
@@ -90,8 +92,8 @@ class Buffers:
         """The rows of several steps in one dimension."""
         if node in self.constant:
             return self.constant[node]
-        dimension = self.plan.row_dimension(node)
-        return self.series[node].between(start, stop).movedim(0, dimension).flatten(dimension, dimension + 1)
+        dimension, values = self.plan.row_dimension(node), self.series[node].between(start, stop)
+        return (values.movedim(0, dimension) if dimension else values).flatten(dimension, dimension + 1)
 
     def separated(self, node: fx.Node, value: Tensor, steps: int) -> Tensor:
         """The inverse of merging: [steps, …]."""

@@ -38,11 +38,23 @@ class Names(NamedTuple):
     fixed: list[str]  # buffers, and parameters that are frozen
 
 
-def names_of(cell: nn.Module) -> Names:
-    parameters = dict(cell.named_parameters())
-    trained = [name for name, one in parameters.items() if one.requires_grad]
-    frozen = [name for name, one in parameters.items() if not one.requires_grad]
-    return Names(trained, frozen + [name for name, _ in cell.named_buffers()])
+class Held(NamedTuple):
+    """What a cell holds, looked for once in a call: its modules, and its tensors by name, each once."""
+
+    modules: list[nn.Module]
+    trained: dict[str, Tensor]
+    fixed: dict[str, Tensor]
+
+    @property
+    def names(self) -> Names:
+        return Names(list(self.trained), list(self.fixed))
+
+
+def held_by(cell: nn.Module) -> Held:
+    parameters = list(cell.named_parameters())
+    trained: dict[str, Tensor] = {name: one for name, one in parameters if one.requires_grad}
+    frozen = {name: one for name, one in parameters if not one.requires_grad}
+    return Held(list(cell.modules()), trained, {**frozen, **dict(cell.named_buffers())})
 
 
 def tensors_of(cell: nn.Module, names: Sequence[str]) -> list[Tensor]:

@@ -1,12 +1,14 @@
 """Fewer and larger products: the same numbers from one product instead of several.
 
 Products with the same left side become one product with all their right sides side by side. A sum of products becomes
-one product of everything side by side. Both only where the products run at the same time anyway.
+one product of everything side by side. Both only where the products run at the same time anyway. What lies side by side
+then is also added up over sequences at once: the gradients of biases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -24,6 +26,8 @@ def pack_products(step: Step) -> tuple[Step, list[str]]:
     said = _pack_shared_sides(step, Zones(step))
     step = step.tidied()
     said += _pack_sums(step, Zones(step))
+    step = step.tidied()
+    said += _pack_reductions(step)
     return step.tidied(), said
 
 
@@ -36,7 +40,7 @@ def _pack_shared_sides(step: Step, zones: Zones) -> list[str]:
             groups.setdefault(same, []).append(node)
     said = []
     for products in groups.values():
-        if len(products) > 1 and not _depend_on_each_other(products):
+        if len(products) > 1 and not any(_needs(product, products) for product in products):
             products = _in_known_order(step, products, 1)
             left = operands(products[0])[0]
             rights = [operands(product)[1] for product in products]
@@ -72,6 +76,34 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
         node.replace_all_uses_with(total)
         said.append(f"a sum of {len(products)} products became one")
     return said
+
+
+def _pack_reductions(step: Step) -> list[str]:
+    said = []
+    for whole in list(step.graph.nodes):
+        if whole.target is not aten.cat.default or operands(whole)[1] != 1 or step.row_dimensions[whole] != (0,):
+            continue
+        parts = list(operands(whole)[0])
+        for keeps in (True, False):
+            sums = [(part, user) for part in dict.fromkeys(parts) for user in part.users if _adds_up_rows(user, keeps)]
+            users = [user for _, user in sums]
+            if len(users) < 2 or _needs(whole, users):
+                continue
+            writer = _Writer(step, users[-1])
+            total = writer.over_rows(whole, keeps)
+            starts = list(accumulate([step.shapes[part][1] for part in parts], initial=0))
+            for part, user in sums:
+                k = parts.index(part)
+                user.replace_all_uses_with(writer.piece(total, int(keeps), starts[k], starts[k + 1]))
+            said.append(f"{len(users)} sums over sequences became one")
+    return said
+
+
+def _adds_up_rows(node: fx.Node, keeps: bool) -> bool:
+    if node.target is not aten.sum.dim_IntList or node.kwargs:
+        return False
+    _, dimensions, *rest = operands(node)
+    return list(dimensions) == [0] and rest == [True] * keeps
 
 
 def _in_known_order(step: Step, products: list[fx.Node], side: int) -> list[fx.Node]:
@@ -112,15 +144,16 @@ def _is_product_with_parameters(node: Any, zones: Zones) -> bool:
     )
 
 
-def _depend_on_each_other(products: Sequence[fx.Node]) -> bool:
-    waiting, seen = [one for product in products for one in product.all_input_nodes], set()
+def _needs(node: fx.Node, others: Sequence[fx.Node]) -> bool:
+    """Whether a node is made from one of the others."""
+    waiting, seen = list(node.all_input_nodes), set()
     while waiting:
-        node = waiting.pop()
-        if node in products:
+        one = waiting.pop()
+        if one in others:
             return True
-        if node not in seen:
-            seen.add(node)
-            waiting += node.all_input_nodes
+        if one not in seen:
+            seen.add(one)
+            waiting += one.all_input_nodes
     return False
 
 
@@ -144,6 +177,9 @@ class _Writer:
 
     def sum(self, left: fx.Node, right: Any, like: fx.Node) -> fx.Node:
         return self._write(aten.add.Tensor, (left, right), self._step.row_dimensions[like])
+
+    def over_rows(self, whole: fx.Node, keeps: bool) -> fx.Node:
+        return self._write(aten.sum.dim_IntList, (whole, [0], *[True] * keeps), ())
 
     def _write(self, target: Any, arguments: tuple[Any, ...], rows: tuple[int, ...]) -> fx.Node:
         with self._step.graph.inserting_before(self._before):

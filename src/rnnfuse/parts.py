@@ -60,7 +60,7 @@ class Part:
 
     def __call__(self, rows: int, values: Sequence[Tensor]) -> Sequence[Tensor]:
         """Operator by operator."""
-        found: Sequence[Tensor] = self._module(rows, *values)
+        found: Sequence[Tensor] = self._module.forward(rows, *values)  # there are no hooks to ask for
         return found
 
     def in_place(self, rows: int, values: Sequence[Tensor], compile: bool) -> Callable[[list[Tensor]], None]:

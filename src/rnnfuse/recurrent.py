@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import private
-from .calling import Call, flatten_call, initial_state, names_of, tensors_of
+from .calling import Call, Held, flatten_call, held_by, initial_state
 from .fused import run_fused
 from .links import Link
 from .loop import run_loop
@@ -99,9 +99,10 @@ class Recurrent(nn.Module):
         its outputs are zero and its state stays. `extras`: tensors that every step gets, one row for each sequence.
         """
         call = self._flat_call(xs, state, lengths, extras)
-        plan = self._plan(call)
+        held = held_by(self.cell)
+        plan = self._plan(call, held)
         if isinstance(plan, Plan):
-            link, tensors = self._link(plan, call, states)
+            link, tensors = self._link(plan, call, held, states)
             found = run_fused([link], tensors)
             count = len(call.state)
             outputs, last, all_states = found[0], found[1 : 1 + count], found[1 + count :]
@@ -146,10 +147,11 @@ class Recurrent(nn.Module):
         if not is_first and state is None and not self._begins_alone(xs[0]):
             return None
         call = self._flat_call(xs, state, lengths, extras)
-        plan = self._plan(call)
+        held = held_by(self.cell)
+        plan = self._plan(call, held)
         if not isinstance(plan, Plan) or not plan.hands_on_its_outputs:
             return None
-        link, tensors = self._link(plan, call, False, is_first)
+        link, tensors = self._link(plan, call, held, False, is_first)
         output = plan.step.ports.output
         shape = (xs.shape[0], *plan.shape(output, xs.shape[1]))
         like = torch.zeros((), dtype=plan.dtype(output), device=xs.device).expand(shape)
@@ -184,14 +186,14 @@ class Recurrent(nn.Module):
             state = initial_state(self.cell, xs[0])
         return flatten_call(xs, state, extras, inside)
 
-    def _plan(self, call: Call) -> Plan | str:
-        reason = self._obstacle(call)
+    def _plan(self, call: Call, held: Held) -> Plan | str:
+        reason = _obstacle(call, held)
         if reason:
             return reason
-        key = self._key(call)
+        key = _key(call, held)
         if key not in self._plans:
             try:
-                self._plans[key] = private.without_hooks(partial(self._make_plan, call), call.xs.device.type)
+                self._plans[key] = private.without_hooks(partial(self._make_plan, call, held), call.xs.device.type)
             except Untraceable as error:
                 self._plans[key] = str(error)
                 warnings.warn(
@@ -199,50 +201,22 @@ class Recurrent(nn.Module):
                 )
         return self._plans[key]
 
-    def _make_plan(self, call: Call) -> Plan:
+    def _make_plan(self, call: Call, held: Held) -> Plan:
         devices = [call.xs.device] if call.xs.is_cuda else []
         # Making a plan runs the cell, which may draw random numbers: the user's are not touched.
         with torch.enable_grad(), torch.random.fork_rng(devices):
-            return Plan(self.cell, names_of(self.cell), call)
+            return Plan(self.cell, held.names, call)
 
-    def _obstacle(self, call: Call) -> str:
-        """Why this call runs as a plain loop, whatever the cell is."""
-        if private.missing():
-            return private.missing()
-        if call.xs.shape[1] == 0:
-            return "the batch is empty"
-        if private.is_transformed():
-            return "inside a transform of torch.func"
-        if any(private.has_hooks(module) for module in self.cell.modules()):
-            return "the cell has hooks, which run at every step"
-        inputs = [*call.sequences, *call.state, *call.extras, *self.cell.parameters()]
-        if any(private.has_tangent(one) for one in inputs):
-            return "in forward-mode differentiation"
-        return ""
-
-    def _key(self, call: Call) -> tuple[Any, ...]:
-        tensors = [*call.state, *call.extras]
-        batch = call.xs.shape[1]
-        kinds = tuple((one.shape[one.dim() > 0 and one.shape[0] == batch :], one.dtype, one.device) for one in tensors)
-        settings = tuple(_settings(module) for module in self.cell.modules())
-        names = names_of(self.cell)
-        parameters = tuple((one.dtype, one.device) for one in self.cell.parameters())
-        cast = private.autocast_key(call.xs.device.type)
-        return (
-            call.xs.shape[2:], call.xs.dtype, call.xs.device, call.inside is None, str(call.state_structure),
-            str(call.extras_structure), kinds, settings, tuple(names.trained), parameters, cast,
-            torch.get_default_dtype(),
-        )  # fmt: skip
-
-    def _link(self, plan: Plan, call: Call, states: bool, is_first: bool = True) -> tuple[Link, list[Tensor]]:
+    def _link(
+        self, plan: Plan, call: Call, held: Held, states: bool, is_first: bool = True
+    ) -> tuple[Link, list[Tensor]]:
         """This layer as one of a chain, and its tensors. Above the first, the layer below gives the input."""
-        names = names_of(self.cell)
         groups = [
             [one.contiguous() for one in call.sequences[0 if is_first else 1 :]],
             call.state,
             call.extras,
-            tensors_of(self.cell, names.trained),
-            tensors_of(self.cell, names.fixed),
+            list(held.trained.values()),
+            list(held.fixed.values()),
         ]
         sequences, state, extras, trained, fixed = map(len, groups)
         options = Options(self.reverse, self._compiles, self.persistent, states, self.recompute)
@@ -259,6 +233,36 @@ class Recurrent(nn.Module):
                 raise RuntimeError(
                     f"{what} differ from those of the plain loop by {difference / size:.1e}; this is a fault of rnnfuse"
                 )
+
+
+def _obstacle(call: Call, held: Held) -> str:
+    """Why this call runs as a plain loop, whatever the cell is."""
+    if private.missing():
+        return private.missing()
+    if call.xs.shape[1] == 0:
+        return "the batch is empty"
+    if private.is_transformed():
+        return "inside a transform of torch.func"
+    if any(private.has_hooks(module) for module in held.modules):
+        return "the cell has hooks, which run at every step"
+    inputs = [*call.sequences, *call.state, *call.extras, *held.trained.values(), *held.fixed.values()]
+    if any(private.has_tangent(one) for one in inputs):
+        return "in forward-mode differentiation"
+    return ""
+
+
+def _key(call: Call, held: Held) -> tuple[Any, ...]:
+    """What a plan depends on."""
+    tensors = [*call.state, *call.extras]
+    batch = call.xs.shape[1]
+    kinds = tuple((one.shape[one.dim() > 0 and one.shape[0] == batch :], one.dtype, one.device) for one in tensors)
+    settings = tuple(_settings(module) for module in held.modules)
+    parameters = tuple((one.dtype, one.device) for one in (*held.trained.values(), *held.fixed.values()))
+    cast = private.autocast_key(call.xs.device.type)
+    return (
+        call.xs.shape[2:], call.xs.dtype, call.xs.device, call.inside is None, str(call.state_structure),
+        str(call.extras_structure), kinds, settings, tuple(held.trained), parameters, cast, torch.get_default_dtype(),
+    )  # fmt: skip
 
 
 _PLAIN = (bool, int, float, str, type(None), tuple, torch.dtype)

@@ -34,13 +34,22 @@ def test_a_step_has_as_few_products_as_it_can(kind, in_a_step, sums):
 
 
 def test_gradients_of_gates_lie_side_by_side_once_and_a_last_product_is_written_into_its_place():
-    layer = rnnfuse.Recurrent(FineLstm(3, 4), compile=False)
+    layer = rnnfuse.Recurrent(Peephole(3, 4), compile=False)
     layer(torch.randn(6, 5, 3))
     back = plan_of(layer).back
     assert len(back.last_products) == 1
-    assert len(back.within) == 4
+    assert len(back.within) == 3  # those of the gates with a peephole, which are needed one by one too
     assert len({one.output for one in back.within.values()}) == 1
     assert products(plan_of(layer), Zone.AFTER) == 3  # of the inputs, of all w, of all u
+
+
+def test_gradients_of_biases_are_added_up_at_once():
+    layer = rnnfuse.Recurrent(FineLstm(3, 4), compile=False)
+    layer(torch.randn(6, 5, 3))
+    assert "4 sums over sequences became one" in layer.explain()
+    plan = plan_of(layer)
+    assert plan.back.within == {}  # nothing needs those of a single gate
+    assert [str(node.target) for node in plan.after.nodes].count("aten.sum.dim_IntList") == 1
 
 
 def test_outputs_are_the_users_own():

@@ -25,7 +25,7 @@ def build(job, parameters):
     if job["granularity"] == "stack":
         stack = VendorStack(workload)
     elif workload["own"] and workload["own"]["class_name"]:
-        stack = (FusedOwnStack if execution == "rnnfuse" else OwnStack)(workload, job["precision"] == "fp64")
+        stack = (FusedOwnStack if execution.startswith("rnnfuse") else OwnStack)(workload, job["precision"] == "fp64")
     else:
         stack = stack_for(workload, job["granularity"], execution)
     network = Network(workload, stack)

@@ -69,7 +69,7 @@ def vendor_layer(job, ability, arrays):
 
 def prove(job, ability, arrays):
     network = make_network(job, ability, arrays).to(job["device"])
-    program = (CapturedProgram if job["execution"] == "cudagraph" else AbilityProgram)(job, network)
+    program = (CapturedProgram if job["execution"].endswith("cudagraph") else AbilityProgram)(job, network)
     return run_ability(ability, lambda steps: program.compute(ability, arrays, steps), program.builds)
 
 
@@ -92,7 +92,7 @@ def make_network(job, ability, arrays):
         cell.assign(*list(weights.values())[:3])
         for name in list(weights)[3:]:
             getattr(cell, name).copy_(weights[name])
-    return LOOPS.get(job["execution"], Loop)(step, hidden)
+    return LOOPS.get(job["execution"].replace("-cudagraph", ""), Loop)(step, hidden)
 
 
 class AbilityProgram(object):
