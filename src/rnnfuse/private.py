@@ -23,6 +23,7 @@ try:
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
     from torch.utils import _pytree as pytree
 
     _MISSING = ""
@@ -76,13 +77,19 @@ def _name_the_view(node: fx.Node) -> None:
 
 def compiled(function: Callable[..., Any], examples: Sequence[Tensor]) -> Callable[[list[Tensor]], Any]:
     """A function of tensors as one callable without guards, by Inductor and without Dynamo. Called with a list."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv() if keeps_graphs() else None)
     fakes = [mode.from_tensor(example, static_shapes=True) for example in examples]
     context = torch._guards.TracingContext(mode)
     with torch.no_grad(), mode:
         lowered = make_fx(function, decomposition_table=select_decomp_table(), tracing_mode="real")(*fakes)
     with torch.no_grad(), torch._guards.tracing(context):
         return compile_fx_inner(lowered, fakes)
+
+
+def keeps_graphs() -> bool:
+    """Whether Inductor keeps whole graphs on disk for whoever does not come from Dynamo. It does so where it is told of
+    sizes that are not fixed, even if all are; before 2.9 (2.6.0 was tried) it then fails when it finds one."""
+    return tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 9)
 
 
 def load_source(text: str) -> Any:

@@ -2,7 +2,10 @@
 
 import copy
 import io
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import rnnfuse
+from rnnfuse import private
 
 
 @pytest.fixture(autouse=True)
@@ -282,3 +286,21 @@ def test_what_is_explained_is_what_was_done():
     assert "packed: a sum of 4 products became one" in text
     assert "1 of them products: in the loop\n" in text
     assert plan_of(layer).zones is not None
+
+
+@pytest.mark.skipif(not private.keeps_graphs(), reason="this version of PyTorch keeps C++ and Triton kernels only")
+def test_a_second_process_compiles_nothing(tmp_path):
+    """Inductor's cache on disk has whole graphs, not only what its C++ compiler made of them."""
+    program = """
+import torch, rnnfuse
+from cells import FineLstm
+from torch._dynamo.utils import counters
+rnnfuse.Recurrent(FineLstm(3, 4))(torch.randn(3, 2, 3))[0].sum().backward()
+print(counters["inductor"]["fxgraph_cache_miss"], counters["inductor"]["fxgraph_cache_hit"])
+"""
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    answers = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert [answer.stdout.split() for answer in answers] == [["2", "0"], ["0", "2"]]
