@@ -6,11 +6,15 @@ Run it where there is one: `pytest tests/test_cuda.py`. Frameworks that have no 
 import pytest
 
 import rnnbench
+import rnnbench_cells
+from rnnbench.abilities import try_abilities
 from rnnbench.domain.result import Launch
 from rnnbench.environments.registry import resolve
 from rnnbench.environments.spec import parse_spec
 from rnnbench.errors import UserError
+from rnnbench.launch.listener import Listener
 from rnnbench.machine import find_gpus
+from rnnbench.method import make_method
 from rnnbench.verify.compare import TOLERANCES
 from systems_helpers import SPEECH, job_for, run_snippet
 
@@ -131,7 +135,7 @@ def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):
 
 def test_every_cell_is_right_in_a_loop_in_a_graph_and_by_rnnfuse():
     rows = [f"pytorch/packed/{one}" for one in ("eager", "cudagraph", "rnnfuse", "rnnfuse-cudagraph")]
-    workloads = [f"ce-short[cell={cell}]" for cell in cell_names()]
+    workloads = [f"ce-short[cell={cell}]" for cell in rnnbench_cells.NAMES]
     plan = rnnbench.make_plan(rows, workloads, phases=["train"], device="cuda")
     session = rnnbench.verify_plan(plan, use_cache=False)
     assert len(session.verifications) == len(rows) * len(workloads)

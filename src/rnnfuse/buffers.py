@@ -42,7 +42,8 @@ class Series:
 
     def between(self, start: int, stop: int) -> Tensor:
         """[steps, …], where there is memory for all steps."""
-        return self.memory[self.first + start : self.first + stop]
+        first, last = self.first + start, self.first + stop
+        return self.memory if first == 0 and last == len(self.memory) else self.memory[first:last]
 
     def narrowed(self, dimension: int, start: int, length: int) -> Series:
         return Series(self.memory.narrow(dimension + 1, start, length), self.first)

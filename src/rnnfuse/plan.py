@@ -70,6 +70,7 @@ class Plan:
         self.once = Part(self.zones, Zone.ONCE, [*_only([*needed, *saved], of, Zone.ONCE), *filled])
 
         self._loops: dict[tuple[bool, ...], Form] = {}
+        self._shapes: dict[tuple[fx.Node, int], tuple[int, ...]] = {}
         self.graphs: dict[tuple[Any, ...], Any] = {}  # loops of this plan that were captured, by `captured.py`
         self.graph_places: dict[int, Any] = {}  # by stream: their memory, and where they are captured
         self.kernels: dict[Any, Any] = {}  # loops as one kernel, by `persistent/choice.py`
@@ -95,10 +96,13 @@ class Plan:
 
     def shape(self, node: fx.Node, rows: int) -> tuple[int, ...]:
         """Of a node's value, with this many sequences."""
-        traced = self.step.shapes[self.step.ports.sequences[0]][0]
-        of_rows = self.step.row_dimensions[node]
-        sizes = enumerate(self.step.shapes[node])
-        return tuple(size // traced * rows if k in of_rows else size for k, size in sizes)
+        key = (node, rows)
+        if key not in self._shapes:
+            traced = self.step.shapes[self.step.ports.sequences[0]][0]
+            of_rows = self.step.row_dimensions[node]
+            sizes = enumerate(self.step.shapes[node])
+            self._shapes[key] = tuple(size // traced * rows if k in of_rows else size for k, size in sizes)
+        return self._shapes[key]
 
     def changes(self, node: fx.Node) -> bool:
         """Whether a value is another one at each step."""
