@@ -281,6 +281,8 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path, call):
     ]
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    headings = (tmp_path / "first" / "history.csv").read_text().splitlines()[0].split(",")
+    assert len(headings) == len(set(headings))
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ def test_what_has_no_profiler_says_why_and_the_others_go_on(shapes, call):  # no
     # Resuming prints the same, and nothing is done twice.
     again = call("profile", "--resume", "found")
     assert again.out == answer.out
+    refused = call("run", "--resume", "found")
+    assert refused.code == 2
+    assert "found was only to be profiled" in refused.err
     assert len(read_folder(shapes / "found").profiles) == 6
 
 

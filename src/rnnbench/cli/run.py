@@ -136,6 +136,7 @@ def run(
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
     from rnnbench.spread.folder import is_spread
+    from rnnbench.store import read_run
 
     def end(contents: "Contents", folder: Path) -> None:
         end_of_run(print_run(contents, as_json, wide, legend), folder, as_json)
@@ -165,6 +166,8 @@ def run(
             return
         if detach or cancel or passed_on:
             raise UserError(f"{resume} is not spread over a cluster", "resume it without --detach, --cancel and `--`")
+        if read_run(resume).command[:1] == ("profile",):
+            raise UserError(f"{resume} was only to be profiled", f"rnnbench profile --resume {resume}")
 
         def resume_it(trusted: bool) -> None:
             with Progress() as progress, report_interruption(resume):

@@ -131,7 +131,10 @@ def draw_history(lines: Sequence[HistoryLine], runs: Sequence[NamedRun], for_pag
     return charts
 
 
-_LINE_FIELDS = ("system", "workload", "phase", "device", "precision")
+#: Headings, and the fields below them. A line is named after its newest system; each point has the one it is of.
+_LINE_FIELDS = {
+    "line": "system", "workload": "workload", "phase": "phase", "device": "device", "precision": "precision"
+}  # fmt: skip
 _POINT_FIELDS = [field.name for field in msgspec.structs.fields(HistoryPoint)]
 
 
@@ -142,7 +145,7 @@ def _as_csv(lines: Sequence[HistoryLine]) -> bytes:
     writer.writerow([*_LINE_FIELDS, *_POINT_FIELDS])
     for line in lines:
         for point in line.points:
-            cells = (*(getattr(line, name) for name in _LINE_FIELDS), *msgspec.structs.astuple(point))
+            cells = (*(getattr(line, name) for name in _LINE_FIELDS.values()), *msgspec.structs.astuple(point))
             writer.writerow(map(csv_cell, cells))
     return text.getvalue().encode()
 
