@@ -81,7 +81,7 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
 def _pack_reductions(step: Step) -> list[str]:
     said = []
     for whole in list(step.graph.nodes):
-        if whole.target is not aten.cat.default or operands(whole)[1] != 1 or step.row_dimensions[whole] != (0,):
+        if not _is_side_by_side(whole) or step.row_dimensions[whole] != (0,):
             continue
         parts = list(operands(whole)[0])
         for keeps in (True, False):
@@ -113,11 +113,15 @@ def _in_known_order(step: Step, products: list[fx.Node], side: int) -> list[fx.N
     """
     sides = [operands(one)[side] for one in products]
     for node in step.graph.nodes:
-        if node.target is aten.cat.default and operands(node)[1] == 1:
+        if _is_side_by_side(node):
             known = list(operands(node)[0])
             if len(known) == len(sides) == len(set(sides)) and set(known) == set(sides):
                 return [products[sides.index(one)] for one in known]
     return products
+
+
+def _is_side_by_side(node: fx.Node) -> bool:
+    return node.target is aten.cat.default and tuple(operands(node)[1:]) == (1,)
 
 
 def _is_sum(node: fx.Node) -> bool:

@@ -45,6 +45,25 @@ class Peephole(FineLstm):
         return torch.sigmoid(self.gate("o", x, h) + self.p[2] * c) * torch.tanh(c), c
 
 
+class PackedPeephole(nn.Module):
+    """All gates in one tensor, all peepholes in another, which is cut: its gradient is put together end to end."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.hidden = hidden
+        self.w, self.u = (nn.Parameter(torch.randn(size, 4 * hidden) / 3) for size in (width, hidden))
+        self.b, self.p = (nn.Parameter(torch.randn(size) / 3) for size in (4 * hidden, 3 * hidden))
+
+    initial_state = FineLstm.initial_state
+
+    def forward(self, x, state):
+        h, c = state
+        i, f, g, o = (x @ self.w + h @ self.u + self.b).split(self.hidden, 1)
+        at_i, at_f, at_o = self.p.split(self.hidden)
+        c = torch.sigmoid(f + at_f * c) * c + torch.sigmoid(i + at_i * c) * torch.tanh(g)
+        return torch.sigmoid(o + at_o * c) * torch.tanh(c), c
+
+
 class LayerNormLstm(nn.Module):
     def __init__(self, width, hidden):
         super().__init__()
@@ -239,6 +258,7 @@ class Tied(nn.Module):
 CELLS = [
     FineLstm,
     Peephole,
+    PackedPeephole,
     LayerNormLstm,
     GruBefore,
     SLstm,
