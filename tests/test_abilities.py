@@ -234,6 +234,18 @@ def test_entries_of_a_run_are_kept_in_its_folder(tried, call, private_folders):
     assert call("abilities", "boaster/*", "--run", str(folder)).code == 2  # it has systems of its own
 
 
+def test_a_run_with_a_users_interpreter_asks_for_no_version_but_for_that_interpreter(tried, call, private_folders):
+    """Its version may be one that no manifest knows."""
+    for version, code in ((np.__version__, 0), ("99.1", 2)):
+        one = case("boaster/packed/builds-again", workload="ce-short", version=f"{version}-used")
+        contents = complete(make_contents([one], *timed(one, 0.1)))
+        (used,) = contents.run.environments.values()
+        contents.run.environments[used.id] = msgspec.structs.replace(used, external=True, version=version)
+        answer = call("abilities", "--run", str(store(private_folders / version, contents)))
+        assert answer.code == code, answer.err
+    assert "rnnbench env use boaster PATH" in answer.err
+
+
 def test_bad_input_is_refused_with_what_is_allowed(call):
     answer = call("abilities", "--ability", "flying")
     assert answer.code == 2

@@ -68,3 +68,9 @@ def test_elsewhere_every_result_is_a_line_and_pip_is_still_silent(shown):
     assert [line.partition(":")[0] for line in lines[:1]] == ["verifying 1 cases against the float64 reference"]
     assert sum("a batch" in line for line in lines) == 2
     assert not any("Downloading" in line for line in lines)
+
+
+def test_a_verified_case_is_named_with_its_cell_and_without_the_sizes_of_its_small_version(shown):
+    case = make_case(workload="ce-short[batch=3,cell=gru,steps=4]")
+    lines = shown(False, lambda progress: progress.verified(make_proof(case)))
+    assert "ce-short[cell=gru] train" in lines[-1]

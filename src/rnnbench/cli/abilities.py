@@ -1,5 +1,6 @@
 """`rnnbench abilities`: what systems can do beyond the plain layer, proved by small programs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,8 @@ from rnnbench.cli.options import (
 
 if TYPE_CHECKING:
     from rnnbench.domain.ability import Entry
+    from rnnbench.domain.case import Case
+    from rnnbench.domain.run import Environment
     from rnnbench.domain.system import System
 
 
@@ -126,9 +129,12 @@ def _try(
         stored = read_run(run)
         names = list(dict.fromkeys(case.system for case in stored.cases))
         device = next((case.device for case in stored.cases), "auto")
-        found = {(one.framework, plain_version(one.version)) for one in stored.environments.values()}
+        created = [one for one in stored.environments.values() if not one.external]
+        found = {(one.framework, plain_version(one.version)) for one in created}
         versions = ",".join(f"{framework}=={version}" for framework, version in sorted(found))
     plan = make_plan(read_selection(names, (WORKLOAD,), None, device, None, versions))
+    if run is not None:
+        _require_external([one for one in stored.environments.values() if one.external], plan.cases)
     with Progress() as progress:
         method = make_method(limit_seconds=limit, threads=1)
         entries = try_abilities(plan, method, progress, abilities, jobs=jobs, use_cache=not fresh)
@@ -136,6 +142,19 @@ def _try(
         write_entries(run / ABILITIES_FILE, entries)
         say(f"kept in {run / ABILITIES_FILE}", err=True)
     return entries
+
+
+def _require_external(environments: "list[Environment]", cases: "Iterable[Case]") -> None:
+    """Versions of a user's own interpreters cannot be asked for: what is in use here must be what the run had."""
+    from rnnbench.errors import UserError
+
+    here = {case.environment for case in cases}
+    for one in environments:
+        if one.id not in here:
+            raise UserError(
+                f"the run had {one.framework} {one.version} in an interpreter of its user's, which is not in use here",
+                f"rnnbench env use {one.framework} PATH",
+            )
 
 
 def _update(entries: "list[Entry]") -> None:
