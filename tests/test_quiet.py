@@ -16,6 +16,8 @@ from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import make_job
 from rnnbench.launch.plausible import implausible
 from rnnbench_worker.clock import MIN_SAMPLES, sample
+from rnnbench_worker.clock import Runner as TimedRunner
+from rnnbench_worker.program import Program
 from rnnbench_worker.quiet import QuietProcessors
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned here")
@@ -47,8 +49,9 @@ class Host:
 
 
 class Runner:
-    def __init__(self, host, seconds=lambda block: 0.1):
+    def __init__(self, host, seconds=lambda block: 0.1, is_paced_by_device=False):
         self._host, self._seconds = host, seconds
+        self.is_paced_by_device = is_paced_by_device
         self.by_device = 0.0
 
     def block(self, size):
@@ -131,6 +134,58 @@ def test_where_it_is_never_quiet_every_block_counts_and_the_launch_is_not_quiet(
     assert told["quiet"] is False
     assert "probe_before_s" not in told
     assert 4.5 < told["set_aside_s"] < 5.5
+
+
+def test_a_block_whose_pace_the_device_had_set_counts_on_slow_processors_too(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: block in (2, 3))
+    quiet = watch()
+    runner = Runner(host, lambda block: 0.1 + block / 1000, is_paced_by_device=True)
+    samples = sample(runner, dict(METHOD, precision_target=0.0), 0.1, quiet)
+    assert [round(1000 * seconds) for _, seconds in samples][:4] == [101, 102, 103, 104]
+    told = quiet.fields()
+    assert (told["quiet"], told["set_aside_blocks"], told["device_paced_blocks"]) == (True, 0, 3)
+    assert (told["probe_before_s"], told["probe_after_s"]) == (1.0, 1.0)  # of those that were quiet
+
+
+class Stopwatch:
+    def start(self): ...
+
+    def stop(self): ...
+
+    def seconds(self):
+        return 0.0
+
+
+class Timed(Program):
+    """So many seconds until a batch is handed over, and so many until it is done."""
+
+    def __init__(self, clock, host, device, watch):
+        self._clock, self._host, self._device, self._watch = clock, host, device, watch
+
+    def feed(self, staged):
+        return staged
+
+    def train(self, batch):
+        self._clock[0] += self._host
+
+    def sync(self, handle):
+        self._clock[0] += self._device
+
+    def stopwatch(self):
+        return self._watch
+
+
+@pytest.mark.parametrize(
+    ("host", "device", "watch", "expected"),
+    [(1, 100, Stopwatch(), True), (30, 70, Stopwatch(), False), (100, 1, Stopwatch(), False), (1, 100, None, False)],
+)
+def test_the_device_sets_the_pace_where_the_host_waits_for_it(monkeypatch, host, device, watch, expected):
+    """Not known of a framework whose other threads may still be feeding the device when its call returns."""
+    clock = [0.0]
+    monkeypatch.setattr("rnnbench_worker.clock.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    runner = TimedRunner(Timed(clock, host, device, watch), "train", [0])
+    assert runner.block(1) == host + device
+    assert runner.is_paced_by_device is expected
 
 
 def test_enough_samples_are_enough_when_it_stops_being_quiet(monkeypatch):

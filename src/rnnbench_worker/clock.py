@@ -17,6 +17,8 @@ STEADY = 0.05  # a block that is faster by more than this share shows that the p
 QUIET_BLOCKS = 2  # so many in a row that were not faster: warm
 #: A first sample slower by this factor than all later ones belongs to the warm-up: something was compiled in it.
 LATE_COMPILING = 1.5
+#: Of a block's time, at most this for handing all its work to the device: then the host was far ahead of it.
+HOSTS_SHARE = 0.25
 RESTARTS = 3  # how often sampling begins again because its first samples show that the program was not warm
 
 
@@ -34,6 +36,9 @@ class Runner(object):
         #: Seconds of all blocks by the device's own clock, as a check on the host's; None where it has no clock.
         self.by_device = 0.0
         self._stopwatch = program.stopwatch()
+        #: Whether the device set the pace of the last block: the host had handed over all its work long before the end.
+        #: Known only where calls put their work into the device's queue themselves, as marks of its clock must.
+        self.is_paced_by_device = False
 
     def block(self, batches, staged=None):
         """Seconds for this many batches, host-to-device copies and the final wait included.
@@ -58,8 +63,10 @@ class Runner(object):
             position = position + 1 if position + 1 < count else 0
         if watch:
             watch.stop()
+        handed_over = time.perf_counter() - start
         self._program.sync(handle)
         seconds = time.perf_counter() - start
+        self.is_paced_by_device = watch is not None and handed_over <= HOSTS_SHARE * seconds
         self.by_device = self.by_device + watch.seconds() if watch else None
         self.handle = handle
         self.batches += batches

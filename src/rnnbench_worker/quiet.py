@@ -4,7 +4,8 @@ On a rented machine every processor is slowed down by other tenants now and then
 seconds, each at its own times. No choice made at the start of a run lasts. So a fixed computation of a millisecond, the
 pulse, is timed on the worker's processors before and after each block. A block counts only if neither pulse was longer
 than at full speed; otherwise it is set aside, and the worker moves to processors at full speed. What counts is decided
-by the pulses alone, never by the block's own time.
+by the pulses alone, never by the block's own time. One exception: where the host had handed a block's work to the GPU
+in a quarter of its time or less, the GPU had set the pace, however slow a processor was. A CUDA graph is such a block.
 
 Full speed is what the fastest processors usually have, not the shortest pulse ever seen: once in a thousand times a
 processor is faster by a fifth, and then nothing else would count. On 16 processors the second fastest was always within
@@ -40,6 +41,7 @@ class QuietProcessors(object):
         self._chosen = []
         self._last = float("inf")  # the latest pulse
         self._before, self._after = [], []  # of the blocks that count
+        self._paced = 0  # that count although a processor was slow
         self._blocks, self._seconds = 0, 0.0  # set aside; the seconds of the pulses are part of them
         self._is_quiet = True
 
@@ -87,6 +89,9 @@ class QuietProcessors(object):
                 self._before.append(before)
                 self._after.append(self._last)
                 return took
+            if runner.is_paced_by_device:
+                self._paced += 1
+                return took
             if self._seconds + took > self._patience_s and not enough:
                 self._is_quiet = False
                 return took
@@ -100,6 +105,7 @@ class QuietProcessors(object):
     def fields(self):
         """Fields of the event `samples`."""
         found = {"quiet": self._is_quiet, "set_aside_blocks": self._blocks, "set_aside_s": self._seconds}
+        found["device_paced_blocks"] = self._paced
         found["probe_best_s"], found["full_speed_s"] = self._full_speed, self._usual()
         if self._before:
             found["probe_before_s"] = sum(self._before) / len(self._before)

@@ -114,6 +114,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     quiet: bool | None = None
     set_aside_blocks: Count = 0
     set_aside_s: Seconds = 0.0  # with the seconds of the fixed computation between the blocks
+    device_paced_blocks: Count = 0  # that count although a processor was slow: the device had set their pace
     noisy: bool = False
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing

@@ -53,6 +53,7 @@ class Samples(msgspec.Struct, tag_field="event", tag="samples"):
     quiet: bool | None = None  # the following only of a worker that is timed on quiet processors
     set_aside_blocks: Count = 0
     set_aside_s: Seconds = 0.0
+    device_paced_blocks: Count = 0
     probe_before_s: Seconds | None = None
     probe_after_s: Seconds | None = None
     probe_best_s: Seconds | None = None

@@ -154,7 +154,8 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
             fields |= {"involuntary_switches": event.involuntary_switches}
             if event.quiet is not None:
                 fields |= {"quiet": event.quiet, "set_aside_blocks": event.set_aside_blocks}
-                fields |= {"set_aside_s": event.set_aside_s, "probe_best_s": event.probe_best_s}
+                fields |= {"set_aside_s": event.set_aside_s, "device_paced_blocks": event.device_paced_blocks}
+                fields |= {"probe_best_s": event.probe_best_s}
                 fields |= {"probe_before_s": event.probe_before_s, "probe_after_s": event.probe_after_s}
         elif isinstance(event, Unseen):
             fields |= {"check_s": event.check_s}
