@@ -208,6 +208,11 @@ def has_hooks(module: torch.nn.Module) -> bool:
     return any(getattr(module, name, None) for name in names)
 
 
+def is_forward_mode() -> bool:
+    """Whether a tensor can take part in forward-mode differentiation now."""
+    return getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
+
+
 def has_tangent(tensor: Tensor) -> bool:
     """Whether a tensor takes part in forward-mode differentiation."""
     dual: Any = torch.autograd.forward_ad.unpack_dual(tensor)  # type: ignore[no-untyped-call]

@@ -248,9 +248,10 @@ def _obstacle(call: Call, held: Held) -> str:
         return "inside a transform of torch.func"
     if any(private.has_hooks(module) for module in held.modules):
         return "the cell has hooks, which run at every step"
-    inputs = [*call.sequences, *call.state, *call.extras, *held.trained.values(), *held.fixed.values()]
-    if any(private.has_tangent(one) for one in inputs):
-        return "in forward-mode differentiation"
+    if private.is_forward_mode():
+        inputs = [*call.sequences, *call.state, *call.extras, *held.trained.values(), *held.fixed.values()]
+        if any(private.has_tangent(one) for one in inputs):
+            return "in forward-mode differentiation"
     return ""
 
 
