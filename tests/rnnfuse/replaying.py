@@ -348,7 +348,7 @@ def checkpoints(device):
 
 def random_numbers_are_those_of_an_ordinary_call(device):
     cell = Dropping().to(device)
-    layers = [rnnfuse.Recurrent(cell), rnnfuse.Recurrent(cell, replay=False)]
+    layers = [rnnfuse.Recurrent(cell, replay=replay, persistent=False) for replay in (True, False)]
     for number in range(CALLS + 4):
         xs, results = torch.randn(9, 6, 3, device=device), []
         for layer in layers:
@@ -382,7 +382,7 @@ def copies_begin_anew(device):
 
 def autocast(device):
     cell = FineLstm(8, 16).to(device)
-    layers = [rnnfuse.Recurrent(cell), rnnfuse.Recurrent(cell, replay=False)]
+    layers = [rnnfuse.Recurrent(cell, replay=replay, persistent=False) for replay in (True, False)]
     for _ in range(CALLS + 2):
         xs, results = torch.randn(9, 4, 8, device=device), []
         for layer in layers:
