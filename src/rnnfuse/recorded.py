@@ -27,6 +27,8 @@ class Graphs:
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
         self._place = place_of(plan, device)[1]
+        if not self._place.is_alone:  # the end of somebody else's graph would take what cuBLAS needs
+            raise RuntimeError("all of PyTorch's streams are taken")
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], list[Any]]) -> tuple[list[Any], Callable[[], None]]:

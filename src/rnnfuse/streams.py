@@ -32,6 +32,7 @@ class OwnStream:
             key = (self.stream.device_index, self.stream.cuda_stream)
             if key not in _taken:
                 break
+        self.is_alone = key not in _taken
         _taken[key] = self
 
 

@@ -4,11 +4,12 @@ import gc
 import threading
 
 import pytest
-import replaying
+import replay_checks
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
 from helpers import assert_same, gradients
-from replaying import ALL, CALLS, WITH_A_CELL, by_loops, change, compare, doubles, replays, three_cells, warmed
+from replay_checks import ALL, WITH_A_CELL
+from replaying import CALLS, by_loops, change, compare, doubles, replays, three_cells, warmed
 
 import rnnfuse
 from rnnfuse import passes, recorded
@@ -193,7 +194,7 @@ def test_a_derivative_inside_of_a_users_capture():
 
 
 def test_what_cannot_be_recorded_runs_as_before(monkeypatch, caplog):
-    replaying.what_cannot_be_recorded_runs_as_before("cuda", monkeypatch, caplog)
+    replay_checks.what_cannot_be_recorded_runs_as_before("cuda", monkeypatch, caplog)
 
 
 def refused(found):

@@ -5,11 +5,12 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-import replaying
+import replay_checks
 import torch
 from cells import CELLS, Counter, Heads, OwnOutput
 from helpers import assert_same
-from replaying import ALL, WITH_A_CELL, by_loops, doubles, replays, warmed
+from replay_checks import ALL, WITH_A_CELL
+from replaying import by_loops, doubles, replays, warmed
 
 from rnnfuse import private, recorded, streams
 
@@ -55,7 +56,7 @@ def test_that(check):
 
 
 def test_what_cannot_be_recorded_runs_as_before(monkeypatch, caplog):
-    replaying.what_cannot_be_recorded_runs_as_before("cpu", monkeypatch, caplog)
+    replay_checks.what_cannot_be_recorded_runs_as_before("cpu", monkeypatch, caplog)
 
 
 def test_two_threads_use_one_layer():
@@ -160,5 +161,5 @@ def test_work_is_stepwise_only_where_it_is_asked_for(monkeypatch):
     with streams.stepwise():
         assert streams.is_stepwise()
     with pytest.raises(ValueError, match="not today"), streams.stepwise():
-        replaying.failing()
+        replay_checks.failing()
     assert not streams.is_stepwise()
