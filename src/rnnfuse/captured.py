@@ -16,7 +16,8 @@ from torch import Tensor
 from . import private
 from .buffers import Buffers
 from .loops import Loop
-from .streams import OwnStream
+from .plan import Plan
+from .streams import OwnStream, captured_on
 
 LONGEST = 64
 SHORTEST = 2  # fewer steps are run one by one
@@ -60,7 +61,7 @@ class CapturedRange:
         self.loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
         self.loop.run(0, length)  # compiles what is not compiled yet
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool, stream=place.stream, capture_error_mode="thread_local"):
+        with captured_on(self._graph, place.stream, pool):
             for total in self.loop.sums.values():
                 total.zero_()
             self.loop.run(0, length)
@@ -99,10 +100,20 @@ def graph_for(loop: Loop, length: int) -> CapturedRange:
     """Each stream has its own, and its own memory: two could run at the same time."""
     plan, device = loop.buffers.plan, loop.buffers.device
     stream = torch.cuda.current_stream(device).cuda_stream
+    products = torch.backends.cuda.matmul.allow_tf32
+    key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition), products)
+    if key not in plan.graphs:
+        # Whoever calls first: tensors that inference mode makes cannot be written to outside of it.
+        with torch.inference_mode(False), torch.no_grad():
+            plan.graphs[key] = CapturedRange(loop, length, *place_of(plan, device))
+    found: CapturedRange = plan.graphs[key]
+    return found
+
+
+def place_of(plan: Plan, device: torch.device) -> tuple[Any, OwnStream]:
+    """Memory for the graphs of a plan that are replayed on the current stream, and where they are captured."""
+    stream = torch.cuda.current_stream(device).cuda_stream
     if stream not in plan.graph_places:
         plan.graph_places[stream] = torch.cuda.graph_pool_handle(), OwnStream(device)
-    key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition))
-    if key not in plan.graphs:
-        plan.graphs[key] = CapturedRange(loop, length, *plan.graph_places[stream])
-    found: CapturedRange = plan.graphs[key]
+    found: tuple[Any, OwnStream] = plan.graph_places[stream]
     return found

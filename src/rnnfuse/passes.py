@@ -21,6 +21,7 @@ class Options(NamedTuple):
     persistent: bool | None  # whether loops are one kernel; None: as measured
     states: bool  # whether all states are returned
     recompute: bool  # whether the derivative computes the values of a step again instead of keeping them
+    replay: bool  # whether calls that are alike may become CUDA graphs as a whole
 
 
 class Inputs(NamedTuple):
@@ -54,7 +55,7 @@ class ForwardPass:
         buffers.constant.update(constant)
         for node, whole in zip(ports.sequences, inputs.sequences, strict=True):
             buffers.put(node, whole)
-        self.draws = [_draw(one, steps, rows, device) for one in plan.step.draws] if draws is None else draws
+        self.draws = draw_numbers(plan, steps, rows, device) if draws is None else draws
         for node, drawn in zip(ports.random, self.draws, strict=True):
             buffers.put(node, drawn)
         buffers.run_once(plan.once)
@@ -95,8 +96,21 @@ class ForwardPass:
         return [self.loop.left(k) for k in range(len(self._plan.step.ports.state))]
 
 
-def _draw(draw: Draw, steps: int, rows: int, device: torch.device) -> Tensor:
-    sizes = [steps, *[rows if size is None else size for size in draw.sizes]]
+def draw_numbers(plan: Plan, steps: int, rows: int, device: torch.device) -> list[Tensor]:
+    """The random numbers of all steps."""
+    return [_draw(one, _sizes(one, steps, rows), device) for one in plan.step.draws]
+
+
+def room_for_draws(plan: Plan, steps: int, rows: int, device: torch.device) -> list[Tensor]:
+    """Memory for them, in which nothing is drawn."""
+    return [torch.zeros(_sizes(one, steps, rows), dtype=one.dtype, device=device) for one in plan.step.draws]
+
+
+def _sizes(draw: Draw, steps: int, rows: int) -> list[int]:
+    return [steps, *[rows if size is None else size for size in draw.sizes]]
+
+
+def _draw(draw: Draw, sizes: list[int], device: torch.device) -> Tensor:
     if draw.probability is not None:
         return torch.empty(sizes, dtype=draw.dtype, device=device).bernoulli_(draw.probability)
     draws = torch.randn if "randn" in str(draw.target) else torch.rand

@@ -74,6 +74,7 @@ class Plan:
         self.graphs: dict[tuple[Any, ...], Any] = {}  # loops of this plan that were captured, by `captured.py`
         self.graph_places: dict[int, Any] = {}  # by stream: their memory, and where they are captured
         self.kernels: dict[Any, Any] = {}  # loops as one kernel, by `persistent/choice.py`
+        self.kinds: dict[tuple[Any, ...], Any] = {}  # of calls of chains that begin with it, by `replayed.py`
 
     def forward_loop(self, keep: bool, states: bool, reverse: bool) -> Form:
         """`keep`: for the derivative. `states`: all states are wanted."""

@@ -135,6 +135,23 @@ def copy_all(into: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         torch._foreach_copy_(list(into), list(values))
 
 
+def end_failed_capture(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: Any) -> None:
+    """What PyTorch leaves undone where CUDA refuses a capture: its memory pool stays in use, and random numbers can no
+    longer be drawn."""
+    with contextlib.suppress(RuntimeError):
+        graph.pool()
+        return  # it did end: something else raised an error meanwhile
+    # Another name before 2.8.
+    end = getattr(torch._C, "_cuda_endAllocateToPool", None) or torch._C._cuda_endAllocateCurrentStreamToPool  # type: ignore[attr-defined]
+    with contextlib.suppress(RuntimeError):  # it had not begun
+        end(stream.device_index, pool)
+        torch._C._cuda_releasePool(stream.device_index, pool)
+    # The end of any capture that succeeds sets the generator back.
+    another = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(another, stream=stream, capture_error_mode="thread_local"):
+        torch.zeros(1, device=stream.device)
+
+
 def is_transformed() -> bool:
     """Whether this runs inside torch.func's transforms (vmap, jvp, grad), which need plain operators."""
     active = getattr(torch._C, "_are_functorch_transforms_active", None)
@@ -189,6 +206,11 @@ def autocast_key(device_type: str) -> tuple[bool, torch.dtype | None]:
 def has_hooks(module: torch.nn.Module) -> bool:
     names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return any(getattr(module, name, None) for name in names)
+
+
+def is_forward_mode() -> bool:
+    """Whether a tensor can take part in forward-mode differentiation now."""
+    return getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
 
 
 def has_tangent(tensor: Tensor) -> bool:

@@ -10,6 +10,7 @@ import torch
 from .captured import run_by_graphs
 from .loops import Loop
 from .persistent.choice import kernel_for
+from .streams import is_stepwise
 from .wavefront import run_wavefront
 
 
@@ -25,7 +26,7 @@ def run_range(loop: Loop, start: int, stop: int) -> None:
         loop.run(start, stop)
     elif (kernel := kernel_for(loop)) is not None:
         kernel.run(loop, start, stop)
-    elif torch.cuda.is_current_stream_capturing():
+    elif is_stepwise():
         loop.run(start, stop)
     else:
         run_by_graphs(loop, start, stop)

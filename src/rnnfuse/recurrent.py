@@ -58,11 +58,13 @@ class Recurrent(nn.Module):
         check: bool = False,
         recompute: bool = False,
         persistent: bool | None = None,
+        replay: bool = True,
     ) -> None:
         """`reverse`: from the last step to the first. `check`: compare the first call with the plain loop.
         `recompute`: keep the states of a few steps only and compute the rest again for gradients, which takes less
         memory and more time. `persistent`: whether, on a GPU, the loop runs as one kernel with its weights on the
-        chip; None: if it is faster, which is measured once for a cell, a batch size and a GPU, in about ten seconds."""
+        chip; None: if it is faster, which is measured once for a cell, a batch size and a GPU, in about ten seconds.
+        `replay`: whether, on a GPU, calls of up to 128 steps that come again become CUDA graphs, which takes memory."""
         super().__init__()
         if not isinstance(cell, nn.Module):
             raise TypeError(f"a cell must be a torch.nn.Module, not {type(cell).__name__}")
@@ -73,6 +75,7 @@ class Recurrent(nn.Module):
         self.check = check
         self.recompute = recompute
         self.persistent = persistent
+        self.replay = replay
         self._forget_plans()
 
     def _forget_plans(self) -> None:
@@ -219,7 +222,7 @@ class Recurrent(nn.Module):
             list(held.fixed.values()),
         ]
         sequences, state, extras, trained, fixed = map(len, groups)
-        options = Options(self.reverse, self._compiles, self.persistent, states, self.recompute)
+        options = Options(self.reverse, self._compiles, self.persistent, states, self.recompute, self.replay)
         return Link(plan, options, (sequences, state, extras, trained, fixed)), [one for some in groups for one in some]
 
     def _compare_with_loop(self, call: Call, outputs: Tensor, last: list[Tensor]) -> None:
@@ -245,9 +248,10 @@ def _obstacle(call: Call, held: Held) -> str:
         return "inside a transform of torch.func"
     if any(private.has_hooks(module) for module in held.modules):
         return "the cell has hooks, which run at every step"
-    inputs = [*call.sequences, *call.state, *call.extras, *held.trained.values(), *held.fixed.values()]
-    if any(private.has_tangent(one) for one in inputs):
-        return "in forward-mode differentiation"
+    if private.is_forward_mode():
+        inputs = [*call.sequences, *call.state, *call.extras, *held.trained.values(), *held.fixed.values()]
+        if any(private.has_tangent(one) for one in inputs):
+            return "in forward-mode differentiation"
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from .streams import OwnStream
+from .streams import OwnStream, is_stepwise, replayed_on
 
 #: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
 #: work for the host, which does not matter while a user captures it all.
@@ -17,7 +17,9 @@ SHORTEST, LONGEST = 8, 64
 
 Result = TypeVar("Result")
 
-_streams: dict[tuple[int, int], OwnStream] = {}
+#: By device, number, and, while a pass is captured here, the stream on which it will be replayed: passes that are
+#: replayed on two streams may run at the same time.
+_streams: dict[tuple[int, int, int | None], OwnStream] = {}
 
 
 def run_wavefront(
@@ -28,7 +30,7 @@ def run_wavefront(
         for run in layers:
             run(0, steps)
         return
-    count = RANGES_CAPTURED if torch.cuda.is_current_stream_capturing() else RANGES
+    count = RANGES_CAPTURED if is_stepwise() else RANGES
     length = min(max(1 << (steps // count).bit_length() - 1, SHORTEST), LONGEST) if steps >= count else steps
     ranges = [(start, min(start + length, steps)) for start in range(0, steps, length)]
     with _forked(len(layers), device) as streams:
@@ -62,13 +64,16 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
     streams = [_stream(device, number) for number in range(count)]
     for stream in streams:
         stream.wait_stream(current)
-    yield streams
-    for stream in streams:
-        current.wait_stream(stream)
+    try:
+        yield streams
+    finally:  # after an error too: a capture cannot end before all its streams have come together
+        for stream in streams:
+            current.wait_stream(stream)
 
 
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
     index = torch.cuda.current_device() if device.index is None else device.index
-    if (index, number) not in _streams:
-        _streams[index, number] = OwnStream(device)
-    return _streams[index, number].stream
+    key = (index, number, replayed_on())
+    if key not in _streams:
+        _streams[key] = OwnStream(device)
+    return _streams[key].stream

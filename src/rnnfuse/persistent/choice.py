@@ -17,7 +17,7 @@ import torch
 from .. import private
 from ..captured import graph_for
 from ..loops import Loop
-from ..streams import OwnStream
+from ..streams import OwnStream, captured_on
 from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
@@ -134,7 +134,7 @@ def _microseconds_captured(call: Callable[[], Any], stream: torch.cuda.Stream) -
     with torch.cuda.stream(stream):
         call()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        with captured_on(graph, stream, torch.cuda.graph_pool_handle()):
             call()
     torch.cuda.current_stream().wait_stream(stream)
     return _microseconds(graph.replay)

@@ -77,7 +77,8 @@ class Kernel:
         stream = torch.cuda.current_stream(like.device).cuda_stream if like.is_cuda else 0
         key = (loop.buffers.rows, tile, like.device, stream)
         if key not in self._scratch:
-            scratch = make_scratch(writer.places, loop.buffers.rows, like.device)
             blocks, _ = tile.grid(loop.buffers.rows, self.units)
-            self._scratch[key] = scratch, torch.zeros(blocks * 32, dtype=torch.int32, device=like.device)
+            with torch.inference_mode(False):  # what that mode makes cannot be written to outside of it
+                scratch = make_scratch(writer.places, loop.buffers.rows, like.device)
+                self._scratch[key] = scratch, torch.zeros(blocks * 32, dtype=torch.int32, device=like.device)
         return self._scratch[key]
