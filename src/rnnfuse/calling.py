@@ -115,3 +115,11 @@ def initial_state(cell: nn.Module, x: Tensor) -> Any:
         f"{type(cell).__name__} does not say how it begins: give the layer a state, or the cell a method "
         "initial_state(x), which gets the input of the first step"
     )
+
+
+def outside_inference_mode(call: Call) -> Call:
+    """The same call with tensors that can have derivatives."""
+    ordinary = [one.clone() if one.is_inference() else one for one in (call.xs, *call.state, *call.extras)]
+    inside = call.inside.clone() if call.inside is not None and call.inside.is_inference() else call.inside
+    state, extras = ordinary[1 : 1 + len(call.state)], ordinary[1 + len(call.state) :]
+    return call._replace(xs=ordinary[0], inside=inside, state=state, extras=extras)

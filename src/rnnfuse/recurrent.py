@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import private
-from .calling import Call, Held, flatten_call, held_by, initial_state
+from .calling import Call, Held, flatten_call, held_by, initial_state, outside_inference_mode
 from .fused import run_fused
 from .links import Link
 from .loop import run_loop
@@ -206,9 +206,10 @@ class Recurrent(nn.Module):
 
     def _make_plan(self, call: Call, held: Held) -> Plan:
         devices = [call.xs.device] if call.xs.is_cuda else []
-        # Making a plan runs the cell, which may draw random numbers: the user's are not touched.
-        with torch.enable_grad(), torch.random.fork_rng(devices):
-            return Plan(self.cell, held.names, call)
+        # Making a plan runs the cell, which may draw random numbers: the user's are not touched. What inference mode makes
+        # has no derivative, and a plan outlives it.
+        with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices):
+            return Plan(self.cell, held.names, outside_inference_mode(call))
 
     def _link(
         self, plan: Plan, call: Call, held: Held, states: bool, is_first: bool = True

@@ -113,6 +113,23 @@ def test_nothing_is_kept_without_gradients():
         assert layer(torch.randn(6, 5, 3))[0].shape == (6, 5, 4)
 
 
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_first_call_in_inference_mode_leaves_gradients_to_later_ones(compile):
+    """What is traced there has none: in PyTorch 2.9 every later gradient was None, without a word."""
+    cell = FineLstm(3, 4).double()
+    layer = rnnfuse.Recurrent(cell, compile=compile)
+    xs, lengths = doubles(6, 5, 3), torch.tensor([6, 5, 1, 2, 3])
+    with torch.inference_mode():
+        layer(xs.clone(), None, lengths.clone())
+        layer(xs.clone())
+    for some in (None, lengths):
+        found = torch.autograd.grad(layer(xs, None, some)[0].sum(), list(cell.parameters()))
+        expected = torch.autograd.grad(
+            rnnfuse.Recurrent(cell, compile=False)(xs, None, some)[0].sum(), list(cell.parameters())
+        )
+        assert_same(zip(found, expected, strict=True))
+
+
 def test_frozen_parameters_get_no_gradient():
     cell = FineLstm(3, 4).double()
     cell.ui.requires_grad_(False)
