@@ -206,8 +206,8 @@ class Recurrent(nn.Module):
 
     def _make_plan(self, call: Call, held: Held) -> Plan:
         devices = [call.xs.device] if call.xs.is_cuda else []
-        # Making a plan runs the cell, which may draw random numbers: the user's are not touched. And what inference mode
-        # makes has no derivative, while a plan outlives it.
+        # Making a plan runs the cell, which may draw random numbers: the user's are not touched. And what inference
+        # mode makes has no derivative, while a plan outlives it.
         with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices):
             return Plan(self.cell, held.names, outside_inference_mode(call))
 
