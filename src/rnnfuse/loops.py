@@ -25,8 +25,8 @@ class Loop:
         self._carried: list[Tensor] = []
         self._is_kept: list[bool] = []
         self.carries: set[fx.Node] = set()  # what is written straight into its place for the next step
-        for enters, leaves in form.carried:
-            is_kept = enters in form.kept or leaves in form.kept
+        for number, (enters, leaves) in enumerate(form.carried):
+            is_kept = form.keeps(number)
             # What only the next step needs has room for two steps, the one that is read and the one that is written.
             memory = buffers.new(enters, steps + 1 if is_kept else 2)
             self._carried.append(memory)

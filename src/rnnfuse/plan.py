@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -27,7 +28,11 @@ class Form:
     kept: frozenset[fx.Node]  # which must be known for every step afterwards
     from_the_end: bool
 
-    @property
+    def keeps(self, number: int) -> bool:
+        """Whether what is carried under this number must be known for every step."""
+        return not self.stored.isdisjoint(self.carried[number])
+
+    @cached_property
     def stored(self) -> set[fx.Node]:
         """The outputs that need memory for every step: what is kept, and what something that is kept lies within."""
         return {*self.kept, *(one.output for node, one in self.part.within.items() if node in self.kept)}

@@ -64,6 +64,24 @@ class PackedPeephole(nn.Module):
         return torch.sigmoid(o + at_o * c) * torch.tanh(c), c
 
 
+class OneState(nn.Module):
+    """Both states in one tensor, of which a part is the output."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.gates, self.hidden = nn.Linear(width + hidden, 4 * hidden), hidden
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], 2 * self.hidden)
+
+    def forward(self, x, state):
+        h, c = state.chunk(2, 1)
+        i, f, g, o = self.gates(torch.cat([x, h], 1)).chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        return h, torch.cat([h, c], 1)
+
+
 class LayerNormLstm(nn.Module):
     def __init__(self, width, hidden):
         super().__init__()
@@ -259,6 +277,7 @@ CELLS = [
     FineLstm,
     Peephole,
     PackedPeephole,
+    OneState,
     LayerNormLstm,
     GruBefore,
     SLstm,
