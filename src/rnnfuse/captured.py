@@ -8,6 +8,7 @@ takes ten microseconds and its values are a few hundred kilobytes. No graph depe
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from . import private
 from .buffers import Buffers
 from .loops import Loop
 from .plan import Plan
-from .streams import OwnStream, captured_on
+from .streams import ALL_TAKEN, OwnStream, captured_on
 
 LONGEST = 64
 SHORTEST = 2  # fewer steps are run one by one
@@ -25,6 +26,9 @@ SHORTEST = 2  # fewer steps are run one by one
 
 def run_by_graphs(loop: Loop, start: int, stop: int) -> None:
     """The steps of a loop from `start` to before `stop`."""
+    if not place_of(loop.buffers.plan, loop.buffers.device)[1].is_alone:
+        loop.run(start, stop)  # graphs of one stream that run at the same time would write into the same memory
+        return
     ranges = []
     while start < stop:
         length = stop - start
@@ -114,6 +118,9 @@ def place_of(plan: Plan, device: torch.device) -> tuple[Any, OwnStream]:
     """Memory for the graphs of a plan that are replayed on the current stream, and where they are captured."""
     stream = torch.cuda.current_stream(device).cuda_stream
     if stream not in plan.graph_places:
-        plan.graph_places[stream] = torch.cuda.graph_pool_handle(), OwnStream(device)
+        place = OwnStream(device)
+        if not place.is_alone:
+            warnings.warn(f"{ALL_TAKEN}: a layer launches its steps one by one, which is slower", RuntimeWarning, 2)
+        plan.graph_places[stream] = torch.cuda.graph_pool_handle(), place
     found: tuple[Any, OwnStream] = plan.graph_places[stream]
     return found

@@ -19,7 +19,7 @@ from .chain import Kept, kept_by, run_backward, run_forward
 from .links import Link, divided
 from .passes import room_for_draws
 from .plan import Plan
-from .streams import captured_on, stepwise
+from .streams import ALL_TAKEN, captured_on, stepwise
 
 
 class Graphs:
@@ -28,7 +28,7 @@ class Graphs:
     def __init__(self, plan: Plan, device: torch.device) -> None:
         self._place = place_of(plan, device)[1]
         if not self._place.is_alone:  # the end of somebody else's graph would take what cuBLAS needs
-            raise RuntimeError("all of PyTorch's streams are taken")
+            raise RuntimeError(ALL_TAKEN)
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], list[Any]]) -> tuple[list[Any], Callable[[], None]]:

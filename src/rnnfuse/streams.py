@@ -21,19 +21,33 @@ import torch
 from . import private
 
 PYTORCHS = 32  # for a device and priority
+ALL_TAKEN = "all of PyTorch's streams are taken"
 
 
 class OwnStream:
-    """A stream that is not among the others of this class, as long as they are held and there are any."""
+    """A stream that no other of this class has. Where all are taken it is not alone, and not to be captured on."""
 
     def __init__(self, device: torch.device) -> None:
+        self.is_alone = self._take(device) or (_collected() and self._take(device))
+
+    def _take(self, device: torch.device) -> bool:
         for _ in range(PYTORCHS):
             self.stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
             key = (self.stream.device_index, self.stream.cuda_stream)
             if key not in _taken:
-                break
-        self.is_alone = key not in _taken
-        _taken[key] = self
+                _taken[key] = self
+                return True
+        return False
+
+
+def _collected() -> bool:
+    """Layers that nobody has any more hold their streams until Python looks for them. Not now if this thread captures:
+    the end of their graphs would spoil it."""
+    if torch.cuda.is_current_stream_capturing():
+        return False
+    with _one_at_a_time:
+        gc.collect()
+    return True
 
 
 #: Not by the streams themselves: weak references to them crash Python (PyTorch 2.11).

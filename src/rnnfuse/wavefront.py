@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from .streams import OwnStream, is_stepwise, replayed_on
+from .streams import ALL_TAKEN, OwnStream, is_stepwise, replayed_on
 
 #: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
 #: work for the host, which does not matter while a user captures it all.
@@ -61,7 +61,13 @@ def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) ->
 def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream]]:
     """Streams that begin after what the current one has been given, and for which it waits at the end."""
     current = torch.cuda.current_stream(device)
-    streams = [_stream(device, number) for number in range(count)]
+    own = [_stream(device, number) for number in range(count)]
+    if not all(one.is_alone for one in own):
+        if replayed_on() is not None:
+            raise RuntimeError(ALL_TAKEN)
+        yield [current] * count  # another's graph may use what cuBLAS has on such a stream
+        return
+    streams = [one.stream for one in own]
     for stream in streams:
         stream.wait_stream(current)
     try:
@@ -71,9 +77,9 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
             current.wait_stream(stream)
 
 
-def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
+def _stream(device: torch.device, number: int) -> OwnStream:
     index = torch.cuda.current_device() if device.index is None else device.index
     key = (index, number, replayed_on())
     if key not in _streams:
         _streams[key] = OwnStream(device)
-    return _streams[key].stream
+    return _streams[key]

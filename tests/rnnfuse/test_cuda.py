@@ -1,7 +1,5 @@
 """On a GPU: graphs captured inside, layers as a wavefront, and a capture by the user. Skipped where there is none."""
 
-import gc
-
 import pytest
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
@@ -139,11 +137,18 @@ def test_graphs_of_layers_that_run_at_the_same_time_share_no_memory(units, rows)
         assert_same(zip([outputs, *found], [expected, *wanted], strict=True), 1e-3)
 
 
-def test_streams_are_given_once_while_they_are_held():
-    gc.collect()  # layers of other tests hold some
-    held = []
-    for _ in range(3):
-        held += [OwnStream(torch.device("cuda")) for _ in range(5)]
-        for _ in range(27):  # PyTorch's turn comes round
-            torch.cuda.Stream()
-    assert len({one.stream.cuda_stream for one in held}) == 15
+def test_where_no_stream_is_left_steps_are_launched_one_by_one():
+    held = [OwnStream(torch.device("cuda")) for _ in range(40)]
+    assert not held[-1].is_alone
+    cells = [tame(GruBefore(5 if k == 0 else 64, 64)).cuda() for k in range(3)]
+    stack = rnnfuse.Stack(cells, persistent=False)
+    parameters = list(stack.parameters())
+    with pytest.warns(RuntimeWarning, match="streams are taken"):
+        stack(torch.randn(50, 32, 5, device="cuda"))
+    for _ in range(8):
+        xs = torch.randn(50, 32, 5, device="cuda")
+        expected, _ = by_loops(cells, xs)
+        wanted = torch.autograd.grad(expected.square().sum(), parameters)
+        outputs = stack(xs)[0]
+        found = torch.autograd.grad(outputs.square().sum(), parameters)
+        assert_same(zip([outputs, *found], [expected, *wanted], strict=True), 1e-3)

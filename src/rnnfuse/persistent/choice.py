@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import private
-from ..captured import graph_for
+from ..captured import CapturedRange
 from ..loops import Loop
-from ..streams import OwnStream, captured_on
+from ..streams import ALL_TAKEN, OwnStream, captured_on
 from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
@@ -69,7 +69,10 @@ def _choose(loop: Loop) -> Choice:
     key = _key(kernel, loop)
     found = private.remembered(key)
     if found is None:
-        found = _measured(kernel, loop, tiles)
+        place = OwnStream(loop.buffers.device)
+        if not place.is_alone:
+            return Choice(None, None, f"{name} is not one kernel: {ALL_TAKEN}, so that it could not be measured")
+        found = _measured(kernel, loop, tiles, place)
         private.remember(key, found)
     return _read(json.loads(found), name, kernel, loop)
 
@@ -112,9 +115,13 @@ def _precision() -> str:
     return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
 
 
-def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile]) -> str:
-    """What was found, as text: the times of a step in microseconds, and the best tile."""
-    trial, place = graph_for(loop, STEPS), OwnStream(loop.buffers.device)
+def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -> str:
+    """What was found, as text: the times of a step in microseconds, and the best tile.
+
+    All on a stream of its own, because it ends here: the end of a graph takes cuBLAS' memory from others of its stream.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        trial = CapturedRange(loop, STEPS, torch.cuda.graph_pool_handle(), place)
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
