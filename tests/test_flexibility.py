@@ -161,7 +161,14 @@ def test_the_picture_is_valid_and_has_a_point_for_each_system(specification):
     assert '"type": "log"' in json.dumps(specification)
 
 
-def test_only_the_front_has_labels(specification):
+def test_a_few_points_all_have_labels():
+    document = Document(["few"], [made_up_run({f"pytorch/packed/{n}": (n / 10, 5 - n) for n in range(1, 5)})])
+    data = flexibility(document.panels[0], flexibility_of(document), theme.looks(["pytorch"]), "")["datasets"]["rows"]
+    assert sum(one["front"] for one in data) == 1
+    assert all(one["side"] for one in data)
+
+
+def test_only_the_front_has_labels_of_many(specification):
     svg = draw(specification)
     said = ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("}text")]
     labels = {text for text in said if " · " in text and "/" in text}

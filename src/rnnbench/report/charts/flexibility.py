@@ -1,7 +1,7 @@
 """Time over number of abilities: a point for each system, and the front of those that no other beats.
 
-Only the front has labels, where they have room; first its most flexible rows. The other points say their name to who
-points at them.
+The front has labels, where they have room; first its most flexible rows. The other points have some only where there
+are few, and otherwise say their name to who points at them.
 """
 
 from typing import Any
@@ -31,6 +31,7 @@ from rnnbench.report.document import Panel
 
 _HEIGHT = 400
 _JITTER = 0.24  # of a column: rows with the same number stand beside each other, the fastest to the left
+_FEW = 5  # points
 _FIRST, _LAST = -0.5, len(ABILITIES) + 0.5  # of the axis of abilities
 
 
@@ -47,7 +48,8 @@ def flexibility(
         for one in data
     ]
     texts = [one["label"] for one in data]
-    order = sorted((index for index, one in enumerate(data) if one["front"]), key=lambda index: -data[index]["place"])
+    named = [index for index, one in enumerate(data) if one["front"] or len(data) <= _FEW]
+    order = sorted(named, key=lambda index: (not data[index]["front"], -data[index]["place"]))
     for one, side in zip(data, place_labels(spots, texts, order, width=room, height=_HEIGHT), strict=True):
         one["side"] = side
     colour, shape = by_framework((one["framework"] for one in data), looks, width)
