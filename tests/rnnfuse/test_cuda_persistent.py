@@ -7,6 +7,7 @@ import pytest
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm, tame
 from helpers import assert_same, gradients
+from replaying import replays
 
 import rnnfuse
 from rnnfuse.calling import flatten_call, initial_state
@@ -50,12 +51,13 @@ def watchdog():
 
 
 def compare(cell, xs, lengths=None, tolerance=2e-5, calls=2, **options):
-    """A layer beside the loop in float64, at several calls."""
+    """A layer beside the loop in float64, at several calls with numbers of their own."""
     exact = _doubled(cell)
     layer = rnnfuse.Recurrent(cell, **{"persistent": True, **options})
     for _ in range(calls):
         inside = None if lengths is None else torch.arange(len(xs), device="cuda")[:, None] < lengths[None]
-        wide = xs.detach().double().requires_grad_()
+        xs = torch.randn_like(xs)
+        wide = xs.double().requires_grad_()
         call = flatten_call(wide, initial_state(exact, wide[0]), {}, inside)
         outputs, last, _ = run_loop(exact, call, options.get("reverse", False))
         expected = [outputs, *last, *gradients(outputs, last, [wide, *exact.parameters()])]
@@ -79,6 +81,13 @@ def _doubled(cell):
 def test_a_kernel_is_the_loop(kind, batch, units):
     layer = compare(tame(kind(5, units)).cuda(), torch.randn(37, batch, 5, device="cuda"), tolerance=EXACT[kind])
     assert layer.explain().count("is one kernel, as asked for") == 2, layer.explain()
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_kernels_in_calls_that_are_replayed(kind):
+    layer = compare(tame(kind(5, 64)).cuda(), torch.randn(37, 32, 5, device="cuda"), tolerance=EXACT[kind], calls=8)
+    assert layer.explain().count("is one kernel, as asked for") == 2, layer.explain()
+    assert replays(layer) == 1
 
 
 @pytest.mark.parametrize("kind", CELLS)
