@@ -123,6 +123,15 @@ def test_a_few_noisy_rows_are_a_warning_and_many_a_problem():
     assert len(spoilt(many, "busy launches").rows) == 5
 
 
+@pytest.mark.parametrize(("device", "quiet", "advice"), [
+    ("cpu", None, "stop other work"), ("cuda", None, "--threads 1 or 2"), ("cuda", True, "stop other work"),
+])  # fmt: skip
+def test_the_advice_for_a_gpus_host_is_to_time_on_quiet_processors(device, quiet, advice):
+    cases = [make_case(f"e{number}", device=device) for number in range(20)]
+    noisy = replaced(good(cases), lambda position: {"noisy": position < 5, "quiet": quiet})
+    assert advice in found(noisy, "busy launches").advice
+
+
 def test_a_noisy_launch_that_was_repeated_does_not_count():
     whole = good()
     again = msgspec.structs.replace(whole.records[-1], attempt=1)

@@ -132,13 +132,17 @@ def _launches(quality: RunQuality) -> Finding:
 
 
 def _quiet(quality: RunQuality) -> Finding:
-    noisy = [row.key for row in quality.timed_rows if any(launch.noisy for launch in row.launches)]
+    noisy = [row for row in quality.timed_rows if any(launch.noisy for launch in row.launches)]
+    # Of a GPU's host only a few processors are needed, and they can be chosen: repeating seldom helps there.
+    unwatched = [one for row in noisy for one in row.launches if one.case.device == "cuda" and one.quiet is None]
     return _of_rows(
         "busy launches",
-        noisy,
+        [row.key for row in noisy],
         len(quality.timed_rows),
         "were timed while the machine's speed changed (marked ~)",
-        "stop other work and measure these again; standard effort repeats such launches by itself",
+        "measure again with --threads 1 or 2: rows on a GPU are then timed on quiet processors only"
+        if unwatched
+        else "stop other work and measure these again; standard effort repeats such launches by itself",
     )
 
 
