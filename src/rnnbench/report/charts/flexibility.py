@@ -58,7 +58,7 @@ def flexibility(
         x=alt.X(
             "place",
             type="quantitative",
-            title=f"abilities that are proved, of {len(ABILITIES)}: how flexible it is →",
+            title=f"abilities that are proved, of {len(ABILITIES)}{': how flexible it is' if width == WIDE else ''} →",
             scale=alt.Scale(domain=[_FIRST, _LAST], nice=False),
             axis=alt.Axis(values=list(range(len(ABILITIES) + 1)), format="d", grid=True),
         )

@@ -28,7 +28,8 @@ def by_framework(
     domain = sorted(set(names))
     widths, room = [text_width(name) + _SYMBOL for name in domain], plot_width(width)
     columns = len(domain) if sum(widths) < room else max(1, int(room // max(widths)))
-    legend = alt.Legend(columns=columns) if explained else None
+    # Columns are as wide as their names in the font of this drawing; a reader's may be wider.
+    legend = alt.Legend(columns=columns, columnPadding=10 + 0.15 * max(widths, default=0.0)) if explained else None
     colours = alt.Scale(domain=domain, range=[looks[name].tone.light for name in domain])
     shapes = alt.Scale(domain=domain, range=[looks[name].shape for name in domain])
     return (
@@ -101,7 +102,7 @@ def finish(
 
     Tests check it against Vega-Lite's schema. It is not done here, because it takes as long as drawing.
     """
-    letters = round((width - 24) / (0.53 * FONT_SIZE))
+    letters = round((width - 24) / (0.64 * FONT_SIZE))  # in bold
     chart = alt.layer(*layers).properties(
         width=width,
         height=height,
