@@ -6,7 +6,9 @@ import pytest
 from rich.console import Console
 
 from made_up import make_case, make_launch, make_proof
+from rnnbench.cli.answers import show_verifications
 from rnnbench.cli.progress import Progress
+from rnnbench.verify.verifier import VerifiedPlan
 
 
 @pytest.fixture
@@ -74,3 +76,9 @@ def test_a_verified_case_is_named_with_its_cell_and_without_the_sizes_of_its_sma
     case = make_case(workload="ce-short[batch=3,cell=gru,steps=4]")
     lines = shown(False, lambda progress: progress.verified(make_proof(case)))
     assert "ce-short[cell=gru] train" in lines[-1]
+
+
+def test_the_table_of_verifications_names_the_cell_too():
+    cases = [make_case(workload=f"ce-short[batch=3{cell},steps=4]") for cell in ("", ",cell=gru")]
+    table = show_verifications(VerifiedPlan(verifications=tuple(map(make_proof, cases)), left_out=()))
+    assert [line.split()[0] for line in table.splitlines() if "toy/" in line] == ["ce-short", "ce-short[cell=gru]"]

@@ -92,8 +92,7 @@ def show_verifications(verified: VerifiedPlan, width: int | None = None) -> str:
     def add(case: Case, status: str, detail: str) -> None:
         several = len(environments[case.system]) > 1  # versions of one framework
         system = f"{case.system} @ {case.environment}" if several else case.system
-        workload = case.workload.partition("[")[0]
-        rows.append([workload, system, case.phase, case.device, case.precision, status, detail])
+        rows.append([case.without_sizes, system, case.phase, case.device, case.precision, status, detail])
         counts[status] = counts.get(status, 0) + 1
 
     for one in verified.verifications:

@@ -32,6 +32,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.system.partition("/")[0]
 
     @property
+    def without_sizes(self) -> str:
+        """The workload as it is named where a small version was verified: `ce-short[cell=gru]` is another program."""
+        name, _, changes = self.workload.partition("[")
+        cell = [one for one in changes.rstrip("]").split(",") if one.startswith("cell=")]
+        return f"{name}[{cell[0]}]" if cell else name
+
+    @property
     def group(self) -> tuple[str, Phase, Device, Precision]:
         """Cases of one group are compared with each other: they differ only in system and environment."""
         return (self.workload, self.phase, self.device, self.precision)

@@ -50,7 +50,7 @@ class Narrator(Listener):
         case, worst = verification.case, verification.worst
         detail = verification.reason or (f"largest error {worst}" if worst else "")
         cached = ", from the cache" if verification.cached else ""
-        name = _case_name(msgspec.structs.replace(case, workload=_with_its_cell(case.workload)))
+        name = _case_name(msgspec.structs.replace(case, workload=case.without_sizes))
         self._print_result(verification.verdict, f"{verification.verdict:8} {name}: {detail}{cached}")
 
     def measuring_limits(self, total: int) -> None:
@@ -144,13 +144,6 @@ class Narrator(Listener):
             return ""
         seconds_each = (time.monotonic() - self._start) / self._done
         return f"  ({units.duration(seconds_each * left)} left)"
-
-
-def _with_its_cell(workload: str) -> str:
-    """Verified are small versions, whose sizes say nothing; but `ce-short[cell=gru]` is another program."""
-    name, _, changes = workload.partition("[")
-    cell = [one for one in changes.rstrip("]").split(",") if one.startswith("cell=")]
-    return f"{name}[{cell[0]}]" if cell else name
 
 
 def _case_name(case: Case) -> str:
