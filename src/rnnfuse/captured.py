@@ -100,6 +100,12 @@ class CapturedRange:
                 total.add_(self.loop.sums[node])
 
 
+def captured_like(loop: Loop, length: int, pool: Any, place: OwnStream) -> CapturedRange:
+    """Whoever calls first: tensors that inference mode makes cannot be written to outside of it."""
+    with torch.inference_mode(False), torch.no_grad():
+        return CapturedRange(loop, length, pool, place)
+
+
 def graph_for(loop: Loop, length: int) -> CapturedRange:
     """Each stream has its own, and its own memory: two could run at the same time."""
     plan, device = loop.buffers.plan, loop.buffers.device
@@ -107,9 +113,7 @@ def graph_for(loop: Loop, length: int) -> CapturedRange:
     products = torch.backends.cuda.matmul.allow_tf32
     key = (loop.form, loop.buffers.rows, length, stream, len(loop.given_in_addition), products)
     if key not in plan.graphs:
-        # Whoever calls first: tensors that inference mode makes cannot be written to outside of it.
-        with torch.inference_mode(False), torch.no_grad():
-            plan.graphs[key] = CapturedRange(loop, length, *place_of(plan, device))
+        plan.graphs[key] = captured_like(loop, length, *place_of(plan, device))
     found: CapturedRange = plan.graphs[key]
     return found
 

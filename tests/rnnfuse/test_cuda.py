@@ -1,9 +1,13 @@
 """On a GPU: graphs captured inside, layers as a wavefront, and a capture by the user. Skipped where there is none."""
 
+from functools import partial
+
 import pytest
+import replaying
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
 from helpers import assert_same, gradients
+from replaying import by_loops
 
 import rnnfuse
 from rnnfuse.calling import flatten_call, initial_state
@@ -16,18 +20,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 CELLS = [FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm]
 
 
-def doubles(*shape):
-    return torch.randn(*shape, dtype=torch.float64, device="cuda")
-
-
-def by_loops(cells, xs, lengths=None):
-    """The outputs of plain loops on top of each other, and the last states of all."""
-    ends = []
-    inside = None if lengths is None else torch.arange(len(xs), device="cuda")[:, None] < lengths[None]
-    for cell in cells:
-        xs, last, _ = run_loop(cell, flatten_call(xs, initial_state(cell, xs[0]), {}, inside))
-        ends += last
-    return xs, ends
+doubles = partial(replaying.doubles, "cuda")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +52,7 @@ def test_a_wavefront_is_one_layer_after_the_other(kind, with_lengths):
     for _ in range(2):
         xs = doubles(29, 3, 5).requires_grad_()
         wanted = [xs, *(one for cell in cells for one in cell.parameters())]
-        outputs, ends = by_loops(cells, xs, lengths)
+        outputs, ends = by_loops(cells, xs, lengths=lengths)
         expected = [outputs, *ends, *gradients(outputs, ends, wanted)]
         outputs, end = stack(xs, lengths=lengths)
         last = flatten(end)[0]

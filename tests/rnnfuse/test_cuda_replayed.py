@@ -1,7 +1,7 @@
 """Calls that are replayed as CUDA graphs on a real GPU. Skipped where there is none."""
 
 import gc
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import replay_checks
@@ -115,7 +115,7 @@ def test_layers_of_two_chains_on_one_stream():
 @pytest.mark.parametrize("own_streams", [False, True])
 def test_two_threads_use_one_layer(own_streams):
     cell, layer = warmed("cuda")
-    parameters, errors = list(cell.parameters()), []
+    parameters = list(cell.parameters())
     calls = {}
     for seed in range(2):  # no random numbers are drawn in a thread: PyTorch forbids it while another one captures
         inputs = [doubles("cuda", 9, 4, 5) for _ in range(12)]
@@ -126,22 +126,15 @@ def test_two_threads_use_one_layer(own_streams):
     torch.cuda.synchronize()
 
     def work(seed):
-        try:
-            stream = torch.cuda.Stream() if own_streams else torch.cuda.current_stream()
-            with torch.cuda.stream(stream):
-                for xs, wanted in calls[seed]:
-                    outputs, _ = layer(xs)
-                    found = torch.autograd.grad(outputs.sum(), parameters)
-                    assert_same(zip([outputs, *found], wanted, strict=True))
-        except BaseException as error:
-            errors.append(error)
+        stream = torch.cuda.Stream() if own_streams else torch.cuda.current_stream()
+        with torch.cuda.stream(stream):
+            for xs, wanted in calls[seed]:
+                outputs, _ = layer(xs)
+                found = torch.autograd.grad(outputs.sum(), parameters)
+                assert_same(zip([outputs, *found], wanted, strict=True))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(work, range(2)))
 
 
 def test_a_user_captures_what_was_replayed_before():

@@ -1,7 +1,7 @@
 """Calls that are replayed, without a GPU: in the place of a graph, a function runs again on the same memory."""
 
 import gc
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -61,27 +61,20 @@ def test_what_cannot_be_recorded_runs_as_before(monkeypatch, caplog):
 
 def test_two_threads_use_one_layer():
     cell, layer = warmed("cpu")
-    parameters, errors = list(cell.parameters()), []
+    parameters = list(cell.parameters())
 
     def work(seed):
-        try:
-            for number in range(20):
-                generator = torch.Generator().manual_seed(100 * seed + number)
-                xs = torch.randn(9, 4, 5, dtype=torch.float64, generator=generator)
-                expected, _ = by_loops([cell], xs)
-                wanted = torch.autograd.grad(expected.sum(), parameters)
-                outputs, _ = layer(xs)
-                found = torch.autograd.grad(outputs.sum(), parameters)
-                assert_same(zip([outputs, *found], [expected, *wanted], strict=True))
-        except BaseException as error:
-            errors.append(error)
+        for number in range(20):
+            generator = torch.Generator().manual_seed(100 * seed + number)
+            xs = torch.randn(9, 4, 5, dtype=torch.float64, generator=generator)
+            expected, _ = by_loops([cell], xs)
+            wanted = torch.autograd.grad(expected.sum(), parameters)
+            outputs, _ = layer(xs)
+            found = torch.autograd.grad(outputs.sum(), parameters)
+            assert_same(zip([outputs, *found], [expected, *wanted], strict=True))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(work, range(3)))
 
 
 def test_parameters_that_have_moved_meanwhile_are_noticed():

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import private
-from ..captured import CapturedRange
+from ..captured import captured_like
 from ..loops import Loop
 from ..streams import ALL_TAKEN, OwnStream, captured_on
 from .kernel import WARPS, Kernel, Tile
@@ -120,8 +120,7 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
 
     All on a stream of its own, because it ends here: the end of a graph takes cuBLAS' memory from others of its stream.
     """
-    with torch.inference_mode(False), torch.no_grad():
-        trial = CapturedRange(loop, STEPS, torch.cuda.graph_pool_handle(), place)
+    trial = captured_like(loop, STEPS, torch.cuda.graph_pool_handle(), place)
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
