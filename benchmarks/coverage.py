@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from rnnbench.analysis.stability import WIDE
 from rnnbench.stats.intervals import interval_of, ratio
 from rnnbench.stats.launch_means import Level, level_of, spread_of
 
@@ -160,6 +161,24 @@ def coverage_of_repeats(cases: int, launches: int, intervals: int) -> float:
     return float(np.mean(held))
 
 
+def coverage_of_more_launches(cases: int, launches: int, intervals: int) -> float:
+    """Of times, where half of the cases are five times as noisy, and cases with a wide interval got so many launches.
+
+    The others have three: this is `run --resume RUN --launches N`.
+    """
+    generator = np.random.default_rng((3, cases, launches))
+    held: list[bool] = []
+    while len(held) < intervals:
+        drawn = two_kinds(generator, cases, launches)
+        first = map(interval_of, levels_of(drawn[:, :3]))
+        wide = [interval.high - interval.low > 2 * WIDE * interval.estimate for interval in first]
+        kept = [logs if more else logs[:3] for logs, more in zip(drawn.tolist(), wide, strict=True)]
+        spread = spread_of(kept)
+        found = (interval_of(level_of(logs, (), spread)) for logs in kept)
+        held += [interval.low <= 1 <= interval.high for interval in found]
+    return float(np.mean(held))
+
+
 def main() -> None:
     intervals = INTERVALS // 10 if "--quick" in sys.argv else INTERVALS
     print("| launches vary | cases | " + " | ".join(f"{count} launches" for count in LAUNCHES) + " |")
@@ -179,6 +198,9 @@ def main() -> None:
     for cases in CASES:
         repeats = [f"{100 * coverage_of_repeats(cases, launches, intervals):.1f}" for launches in LAUNCHES]
         print(f"| the same case in two runs: the ratio | {cases} | {' | '.join(repeats)} |")
+    for cases in CASES[1:]:
+        more = [f"{100 * coverage_of_more_launches(cases, launches, intervals):.1f}" for launches in (5, 10)]
+        print(f"| three launches, so many where that was wide | {cases} | | | {' | '.join(more)} |")
     print("\nCoverage in percent: of times / of ratios. Outside 93 to 97 %:")
     print("\n".join(outside) or "none")
 

@@ -7,6 +7,7 @@ import pytest
 from analysis_runs import make_limit
 from made_up import make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.check import CHECKS, check_run, is_fit
+from rnnbench.analysis.stability import wide_cases
 from rnnbench.cli.answers import show_check
 from rnnbench.domain.case import Method
 from rnnbench.domain.result import GpuState
@@ -297,3 +298,14 @@ def test_clocks_that_disagree_are_a_problem(apart):
 def test_single_batches_may_differ_between_the_clocks():
     contents = on_gpu(apart=0.9)
     assert found(of_run(contents, method=Method(timing="latency")), "two clocks").level == "ok"
+
+
+def test_cases_with_wide_intervals_are_those_that_the_check_names():
+    """One launch in 25 takes twice as long: only its row has a wide interval."""
+    contents = replaced(
+        good(), lambda position: {"samples": make_launch(CASES[0], 0.2, 0.2).samples} if position % 25 == 7 else {}
+    )
+    wide = wide_cases(contents)
+    assert 0 < len(wide) < len(CASES)
+    assert {case.key for case in wide} == set(found(contents, "intervals").rows)
+    assert wide_cases(good()) == ()

@@ -30,6 +30,12 @@ def test_times_and_ratios_are_covered(benchmark, scenario, launches):
         assert LEAST <= ratios <= (0.995 if launches == 2 else MOST)
 
 
+@pytest.mark.parametrize("launches", [5, 10])
+def test_more_launches_for_wide_rows_alone_still_cover(benchmark, launches):
+    """Which rows get more depends on their first launches."""
+    assert LEAST <= benchmark.coverage_of_more_launches(12, launches, INTERVALS) <= MOST
+
+
 def bootstrapped(log_times, replicates=300):
     """What the tables had before: the percentiles of means of launches that are drawn with replacement."""
     generator = np.random.default_rng(0)

@@ -18,6 +18,7 @@ from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds,
 from rnnbench.machine import allowed_cpus, physical_cpus
 from rnnbench.method import make_method, pick_threads
 from rnnbench.session import resume
+from rnnbench.store import read_folder
 from rnnbench_worker.usage import Usage, busy_seconds
 
 TINY = "ce-short[batch=3,hidden=4,steps=4]"
@@ -230,6 +231,16 @@ def test_noisy_launches_are_repeated_when_their_run_is_resumed(sabotage, monkeyp
     contents = resume(Path("run"), Listener(), repeats=2, trust=True)
     attempts = [(record.attempt, record.noisy) for record in contents.records if isinstance(record, Launch)]
     assert attempts == [(0, True), (1, False)]
+
+
+def test_rows_with_wide_intervals_get_more_launches_and_no_other_any(sabotage, call):
+    names = ["sabotage/packed/honest", "sabotage/packed/stale-state"]  # the second is wrong: its time is not believed
+    plan = rnnbench.make_plan(names, [TINY], device="cpu", phases=["forward"])
+    rnnbench.run_plan(plan, "run", effort="quick", sample_seconds=0.1, warm_seconds=0.1)
+    assert call("run", "--resume", "run", "--launches", "3", "--trust").code == 0
+    launches = [record for record in read_folder(Path("run")).records if isinstance(record, Launch)]
+    rounds = {name: [one.round for one in launches if one.case.system == name] for name in names}
+    assert rounds == {names[0]: [0, 1, 2], names[1]: [0]}
 
 
 def test_a_launch_on_a_quiet_machine_is_not(sabotage):

@@ -7,7 +7,7 @@ by the same steps: each does only what the folder still lacks.
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,13 @@ from rnnbench.verify.verifier import run_proofs
 ProfilePart = Literal["operators", "shapes"]
 PROFILE_PARTS: tuple[ProfilePart, ...] = ("operators", "shapes")
 _PART_OF_RECORD: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators", Retrace: "shapes"}
+
+
+class MoreLaunches(NamedTuple):
+    """Cases of a run whose launches differ much, and how many launches each is to have."""
+
+    cases: tuple[Case, ...]
+    launches: int
 
 
 def run(
@@ -119,17 +126,18 @@ def resume(
     limit_seconds: float | None = None,
     ahead: int | None = None,
     repeats: int | None = None,
+    more: MoreLaunches | None = None,
     trust: bool = False,
 ) -> Contents:
     """Do what the folder's run still lacks: everything for a new run, the rest for one that was interrupted.
 
     Without `trust`, only interpreters that are known here are started: a run folder may come from elsewhere.
     The time limit, the number of concurrent workers and how often a noisy launch is repeated may be changed, because
-    none of them changes what is measured.
+    none of them changes what is measured. With `more`, some cases get more launches than the run has, and no other any.
     """
     sweep()
     with sole_use(folder):
-        session = Session(folder, listener, retry_failed, limit_seconds, ahead, repeats)
+        session = Session(folder, listener, retry_failed, limit_seconds, ahead, repeats, more)
         for line in session.damaged:
             listener.note(f"launches.jsonl, {line}: skipped")
         require_frameworks(session.run)
@@ -198,6 +206,7 @@ class Session:
         limit_seconds: float | None = None,
         ahead: int | None = None,
         repeats: int | None = None,
+        more: MoreLaunches | None = None,
     ) -> None:
         contents = read_folder(folder)
         stored = contents.run.method
@@ -208,6 +217,9 @@ class Session:
             repeats=stored.repeats if repeats is None else repeats,
         )
         self.run = msgspec.structs.replace(contents.run, method=method)
+        if more is not None:
+            method = msgspec.structs.replace(method, launches=more.launches)
+            self.run = msgspec.structs.replace(self.run, method=method, cases=more.cases)
         self.damaged = contents.damaged
         self._folder = folder
         self._listener = listener

@@ -13,13 +13,12 @@ import msgspec
 from rnnbench.analysis.limit import BUSY_TOLERANCE, TOLERANCE
 from rnnbench.analysis.nodes import APART as APART_NODES
 from rnnbench.analysis.nodes import slowest_over_fastest, timed_places, unlike_nodes
-from rnnbench.analysis.stability import RunQuality, can_judge_rounds, odd_round, probe_change
+from rnnbench.analysis.stability import WIDE, RunQuality, can_judge_rounds, odd_round, probe_change
 from rnnbench.analysis.steadiness import DRIFT, within_launches
 from rnnbench.domain.result import clocks_changed
 from rnnbench.store import Contents
 
 LAUNCHES = 3  # fewer say too little about how processes differ
-WIDE = 0.05  # half the interval, as a share of the time
 BUSY = 0.25  # load per processor when the run began
 TOLERATED = 0.1  # share of the rows
 APART = 0.01  # relative difference of the two clocks
@@ -147,12 +146,12 @@ def _quiet(quality: RunQuality) -> Finding:
 
 
 def _narrow(quality: RunQuality) -> Finding:
-    wide = [row for row in quality.timed_rows if row.half_width > WIDE]
+    wide = quality.wide_rows
     widest = max((row.half_width for row in quality.timed_rows), default=0.0)
     marked = sum(row.uncertain for row in quality.timed_rows)
     varying_launches = sum(row.launches_differ for row in wide)
     advice = (
-        "launches differ more than samples do: make more of them, --launches 8"
+        "launches differ more than samples do: make more of them, run --resume RUN --launches 8"
         if 2 * varying_launches >= len(wide)
         else "samples vary: use longer sampling, --effort thorough"
     )

@@ -12,10 +12,13 @@ from rnnbench.analysis.case_results import CaseResult, find_case_results
 from rnnbench.analysis.nodes import probes_of_nodes
 from rnnbench.analysis.rows import make_rows
 from rnnbench.analysis.steadiness import DRIFT
+from rnnbench.domain.case import Case
 from rnnbench.domain.result import Interval, Launch
 from rnnbench.domain.run import Run
 from rnnbench.stats.intervals import SpeedVerdict, difference_verdict, interval_around
 from rnnbench.store import Contents
+
+WIDE = 0.05  # half an interval, as a share of the time
 
 
 class TimedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +75,10 @@ class RunQuality:
             )
         return timed
 
+    @property
+    def wide_rows(self) -> list[TimedRow]:
+        return [row for row in self.timed_rows if row.half_width > WIDE]
+
     @cached_property
     def rows_by_node(self) -> dict[str, list[tuple[Launch, ...]]]:
         """The launches of the timed rows. Rounds on two nodes are not at the same time, nor on the same machine."""
@@ -83,6 +90,12 @@ class RunQuality:
     @cached_property
     def probes(self) -> dict[str, list[float]]:
         return probes_of_nodes(self.contents.records)
+
+
+def wide_cases(contents: Contents) -> tuple[Case, ...]:
+    """The cases whose intervals are wide: more launches make them narrow."""
+    wide = {row.key for row in RunQuality(contents).wide_rows}
+    return tuple(case for case in contents.run.cases if case.key in wide)
 
 
 _FEWEST_ROWS = 5  # for a round to be judged as a whole

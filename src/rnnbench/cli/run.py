@@ -59,7 +59,14 @@ def run(
     timing: Annotated[
         str, typer.Option(metavar="MODE", help="throughput, or latency: synchronise after each batch (at most 10,000).")
     ] = "throughput",
-    launches: Annotated[int, typer.Option(metavar="N", help="Launches per case. 0: as the effort says.")] = 0,
+    launches: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Launches per case. Default: as the effort says; with --resume, rows with intervals wider than ±5 % "
+            "get so many.",
+        ),
+    ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(
@@ -128,11 +135,14 @@ def run(
       rnnbench run --resume last
       rnnbench run --resume runs/2026-11-15-101500 --retry-failed --limit 1800
       rnnbench run --resume runs/2026-11-15-101500 --repeats 2
+      rnnbench run --resume last --launches 8
       rnnbench run 'pytorch/*' --device cuda --on slurm --detach -- --partition=gpu --time=4:00:00
       rnnbench run --resume runs/2026-11-15-101500 --cancel
     """
+    from rnnbench.analysis.stability import wide_cases
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
+    from rnnbench.session import MoreLaunches
     from rnnbench.session import resume as resume_run
     from rnnbench.session import run as run_session
     from rnnbench.spread.folder import is_spread
@@ -154,6 +164,8 @@ def run(
             at_least(ahead, 1, "--ahead")
         if repeats is not None:
             at_least(repeats, 0, "--repeats")
+        if launches is not None:
+            at_least(launches, 1, "--launches")
         if is_spread(resume):
             from rnnbench.cli import spread
             from rnnbench.spread.folder import Resuming
@@ -161,6 +173,10 @@ def run(
             if cancel:
                 spread.cancel(resume)
                 return
+            if launches is not None:
+                raise UserError(
+                    "--launches cannot be combined with --resume of a spread run", "its nodes have no run as a whole"
+                )
             resuming = Resuming(retry_failed=retry_failed, limit_seconds=limit, ahead=ahead, repeats=repeats)
             spread.resume(resume, options=passed_on, resuming=resuming, detach=detach, as_json=as_json)
             return
@@ -180,6 +196,16 @@ def run(
                     repeats=repeats,
                     trust=trusted,
                 )
+                if launches is not None and (wide := wide_cases(contents)):
+                    contents = resume_run(
+                        resume,
+                        progress,
+                        limit_seconds=limit,
+                        ahead=ahead,
+                        repeats=repeats,
+                        more=MoreLaunches(wide, launches),
+                        trust=trusted,
+                    )
             end(contents, resume)
 
         resumed_with_trust(resume_it, trust)
@@ -204,7 +230,7 @@ def run(
         "effort": effort,
         "protocol": protocol,
         "timing": timing,
-        "launches": launches,
+        "launches": 0 if launches is None else launches,
         "repeats": repeats,
         "limit_seconds": 600.0 if limit is None else limit,
         "memory_gb": memory,
