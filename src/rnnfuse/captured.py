@@ -18,7 +18,7 @@ from . import private
 from .buffers import Buffers
 from .loops import Loop
 from .plan import Plan
-from .streams import ALL_TAKEN, OwnStream, captured_on
+from .streams import NO_STREAM, OwnStream, captured_on
 
 LONGEST = 64
 SHORTEST = 2  # fewer steps are run one by one
@@ -65,7 +65,7 @@ class CapturedRange:
         self.loop.given_in_addition = [torch.zeros_like(one[:length]) for one in loop.given_in_addition]
         self.loop.run(0, length)  # compiles what is not compiled yet
         self._graph = torch.cuda.CUDAGraph()
-        with captured_on(self._graph, place.stream, pool):
+        with captured_on(self._graph, place, pool):
             for total in self.loop.sums.values():
                 total.zero_()
             self.loop.run(0, length)
@@ -124,7 +124,7 @@ def place_of(plan: Plan, device: torch.device) -> tuple[Any, OwnStream]:
     if stream not in plan.graph_places:
         place = OwnStream(device)
         if not place.is_alone:
-            warnings.warn(f"{ALL_TAKEN}: a layer launches its steps one by one, which is slower", RuntimeWarning, 2)
+            warnings.warn(f"{NO_STREAM}: a layer launches its steps one by one, which is slower", RuntimeWarning, 2)
         plan.graph_places[stream] = torch.cuda.graph_pool_handle(), place
     found: tuple[Any, OwnStream] = plan.graph_places[stream]
     return found

@@ -19,7 +19,7 @@ from .chain import Kept, kept_by, run_backward, run_forward
 from .links import Link, divided
 from .passes import room_for_draws
 from .plan import Plan
-from .streams import ALL_TAKEN, captured_on, stepwise
+from .streams import NO_STREAM, captured_on, stepwise
 
 
 class Graphs:
@@ -28,13 +28,13 @@ class Graphs:
     def __init__(self, plan: Plan, device: torch.device) -> None:
         self._place = place_of(plan, device)[1]
         if not self._place.is_alone:  # the end of somebody else's graph would take what cuBLAS needs
-            raise RuntimeError(ALL_TAKEN)
+            raise RuntimeError(NO_STREAM)
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], list[Any]]) -> tuple[list[Any], Callable[[], None]]:
         """What a function returns, and how its values are computed again, in the same places."""
         graph = torch.cuda.CUDAGraph()
-        with captured_on(graph, self._place.stream, self._pool):
+        with captured_on(graph, self._place, self._pool):
             found = function()
         return found, graph.replay
 

@@ -1,64 +1,95 @@
-"""Streams that nothing else here has, and captures on them.
+"""Streams that nothing else has, and captures on them.
 
-PyTorch hands out 32 in turn, and then the same again; and what cuBLAS needs beside its numbers lies in memory that
-belongs to a stream, in a graph too, wherever that is replayed. Two graphs that were captured on one stream and are
-replayed on two would write into the same memory; and in newer versions the end of one graph takes that memory from the
-others of its stream (PyTorch issue 193402). So a stream of captures belongs to a plan and to the stream on which its
-graphs are replayed, and the graphs of a plan end together.
+What cuBLAS needs beside its numbers lies in memory that belongs to a stream, in a graph too, wherever that is replayed.
+Two graphs that were captured on one stream and are replayed on two would write into the same memory; and in newer
+versions the end of one graph takes that memory from the others of its stream (PyTorch issue 193402). So a stream of
+captures belongs to a plan and to the stream on which its graphs are replayed, and the graphs of a plan end together.
+
+PyTorch has 32 streams and hands them out in turn, to users as well. These are made by the driver.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import weakref
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 
 from . import private
 
-PYTORCHS = 32  # for a device and priority
-ALL_TAKEN = "all of PyTorch's streams are taken"
+NO_STREAM = "the driver has made no stream"
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: it does not wait for the default stream, as a stream of captures must not
+_NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has asked nothing of the device yet
 
 
 class OwnStream:
-    """A stream that no other of this class has. Where all are taken it is not alone, and not to be captured on."""
+    """A stream that nothing else has. Where none could be made it is one of PyTorch's: not to be captured on."""
 
     def __init__(self, device: torch.device) -> None:
-        self.is_alone = self._take(device) or (_collected() and self._take(device))
-
-    def _take(self, device: torch.device) -> bool:
-        for _ in range(PYTORCHS):
+        self._device = device
+        self._beside: dict[int, OwnStream] = {}
+        unused = _unused[device_index(device)]
+        try:
+            handle: int | None = unused.pop()
+        except IndexError:
+            handle = made_by_driver(device)
+        self.is_alone = handle is not None
+        if handle is None:
             self.stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-            key = (self.stream.device_index, self.stream.cuda_stream)
-            if key not in _taken:
-                _taken[key] = self
-                return True
-        return False
+        else:
+            self.stream = torch.cuda.ExternalStream(handle, device)  # type: ignore[no-untyped-call]
+            # Given to the next: what cuBLAS has on it, 32 MB on an H200, stays as long as the process.
+            weakref.finalize(self, unused.append, handle).atexit = False
+
+    def beside(self, number: int) -> OwnStream:
+        """For a layer that runs at the same time, in what is captured on this stream."""
+        if number not in self._beside:
+            self._beside[number] = OwnStream(self._device)
+        return self._beside[number]
 
 
-def _collected() -> bool:
-    """Layers that nobody has any more hold their streams until Python looks for them. Not now if this thread captures:
-    the end of their graphs would spoil it."""
-    if torch.cuda.is_current_stream_capturing():
-        return False
-    with _one_at_a_time:
-        gc.collect()
-    return True
+def device_index(device: torch.device) -> int:
+    return torch.cuda.current_device() if device.index is None else device.index
 
 
-#: Not by the streams themselves: weak references to them crash Python (PyTorch 2.11).
-_taken: weakref.WeakValueDictionary[tuple[int, int], OwnStream] = weakref.WeakValueDictionary()
+#: By device: the handles of streams whose holders are gone.
+_unused: dict[int, list[int]] = defaultdict(list)
+
+
+def made_by_driver(device: torch.device) -> int | None:
+    """The handle of a new stream; None where it fails."""
+    create = _driver()
+    if create is None:
+        return None
+    handle = ctypes.c_void_p()
+    with torch.cuda.device(device):
+        failed = create(ctypes.byref(handle), _NON_BLOCKING)
+        if failed == _NO_CONTEXT:
+            torch.cuda.mem_get_info()  # whatever asks the device makes PyTorch's context this thread's
+            failed = create(ctypes.byref(handle), _NON_BLOCKING)
+    return None if failed else handle.value
+
+
+@cache
+def _driver() -> Any:
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuStreamCreate
+    except (OSError, AttributeError):  # AMD's GPUs have another
+        return None
 
 
 class _Now(threading.local):
     """What this thread does."""
 
     is_stepwise = False
-    replayed_on: int | None = None
+    captures_on: OwnStream | None = None
 
 
 _now = _Now()
@@ -66,14 +97,15 @@ _one_at_a_time = threading.Lock()
 
 
 @contextmanager
-def captured_on(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: Any) -> Iterator[None]:
-    """What is done within becomes a graph in the memory of this pool, to be replayed on the stream that is current now.
+def captured_on(graph: torch.cuda.CUDAGraph, place: OwnStream, pool: Any) -> Iterator[None]:
+    """What is done within becomes a graph in the memory of this pool.
 
-    One at a time: captures share streams, and Python's collector of garbage.
+    One at a time: captures share Python's collector of garbage.
     """
+    stream = place.stream
     with _one_at_a_time:
-        collects, before = gc.isenabled(), _now.replayed_on
-        _now.replayed_on = torch.cuda.current_stream(stream.device).cuda_stream
+        collects, before = gc.isenabled(), _now.captures_on
+        _now.captures_on = place
         gc.disable()  # it could end another graph meanwhile, which spoils this one
         try:
             # The stream once more, outermost: PyTorch does not set it back where the end of a capture fails.
@@ -86,14 +118,14 @@ def captured_on(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: An
             private.end_failed_capture(graph, stream, pool)
             raise
         finally:
-            _now.replayed_on = before
+            _now.captures_on = before
             if collects:
                 gc.enable()
 
 
-def replayed_on() -> int | None:
-    """The stream on which what this thread captures now will be replayed; None: it captures nothing here."""
-    return _now.replayed_on
+def captures_on() -> OwnStream | None:
+    """Where this thread captures now; None: it captures nothing here."""
+    return _now.captures_on
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from .streams import ALL_TAKEN, OwnStream, is_stepwise, replayed_on
+from .streams import NO_STREAM, OwnStream, captures_on, device_index, is_stepwise
 
 #: About so many ranges, of a power of two of steps. Shorter ones overlap better, and make smaller products and more
 #: work for the host, which does not matter while a user captures it all.
@@ -17,9 +17,8 @@ SHORTEST, LONGEST = 8, 64
 
 Result = TypeVar("Result")
 
-#: By device, number, and, while a pass is captured here, the stream on which it will be replayed: passes that are
-#: replayed on two streams may run at the same time.
-_streams: dict[tuple[int, int, int | None], OwnStream] = {}
+#: By device and number: for all layers of a process, where nothing is captured here.
+_streams: dict[tuple[int, int], OwnStream] = {}
 
 
 def run_wavefront(
@@ -63,8 +62,8 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
     current = torch.cuda.current_stream(device)
     own = [_stream(device, number) for number in range(count)]
     if not all(one.is_alone for one in own):
-        if replayed_on() is not None:
-            raise RuntimeError(ALL_TAKEN)
+        if captures_on() is not None:
+            raise RuntimeError(NO_STREAM)
         yield [current] * count  # another's graph may use what cuBLAS has on such a stream
         return
     streams = [one.stream for one in own]
@@ -78,8 +77,9 @@ def _forked(count: int, device: torch.device) -> Iterator[list[torch.cuda.Stream
 
 
 def _stream(device: torch.device, number: int) -> OwnStream:
-    index = torch.cuda.current_device() if device.index is None else device.index
-    key = (index, number, replayed_on())
+    if (place := captures_on()) is not None:
+        return place.beside(number)  # passes that were captured in two places may be replayed at the same time
+    key = (device_index(device), number)
     if key not in _streams:
         _streams[key] = OwnStream(device)
     return _streams[key]

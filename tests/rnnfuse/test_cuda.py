@@ -1,5 +1,7 @@
 """On a GPU: graphs captured inside, layers as a wavefront, and a capture by the user. Skipped where there is none."""
 
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -7,9 +9,10 @@ import replaying
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
 from helpers import assert_same, gradients
-from replaying import by_loops
+from replaying import by_loops, replays
 
 import rnnfuse
+from rnnfuse import streams, wavefront
 from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
 from rnnfuse.private import flatten
@@ -130,13 +133,14 @@ def test_graphs_of_layers_that_run_at_the_same_time_share_no_memory(units, rows)
         assert_same(zip([outputs, *found], [expected, *wanted], strict=True), 1e-3)
 
 
-def test_where_no_stream_is_left_steps_are_launched_one_by_one():
-    held = [OwnStream(torch.device("cuda")) for _ in range(40)]
-    assert not held[-1].is_alone
+def test_where_no_stream_can_be_made_steps_are_launched_one_by_one(monkeypatch):
+    monkeypatch.setattr(streams, "made_by_driver", lambda device: None)
+    monkeypatch.setattr(streams, "_unused", defaultdict(list))
+    monkeypatch.setattr(wavefront, "_streams", {})
     cells = [tame(GruBefore(5 if k == 0 else 64, 64)).cuda() for k in range(3)]
     stack = rnnfuse.Stack(cells, persistent=False)
     parameters = list(stack.parameters())
-    with pytest.warns(RuntimeWarning, match="streams are taken"):
+    with pytest.warns(RuntimeWarning, match="made no stream"):
         stack(torch.randn(50, 32, 5, device="cuda"))
     for _ in range(8):
         xs = torch.randn(50, 32, 5, device="cuda")
@@ -145,3 +149,28 @@ def test_where_no_stream_is_left_steps_are_launched_one_by_one():
         outputs = stack(xs)[0]
         found = torch.autograd.grad(outputs.square().sum(), parameters)
         assert_same(zip([outputs, *found], [expected, *wanted], strict=True), 1e-3)
+
+
+def test_a_stream_of_captures_is_nobody_elses():
+    own = [OwnStream(torch.device("cuda")) for _ in range(40)]
+    assert all(one.is_alone for one in own)
+    with ThreadPoolExecutor(1) as new_thread:  # it has asked nothing of the device yet
+        own.append(new_thread.submit(OwnStream, torch.device("cuda")).result())
+    assert own[-1].is_alone
+    pytorchs = {torch.cuda.Stream().cuda_stream for _ in range(64)}
+    handles = {one.stream.cuda_stream for one in own}
+    assert len(handles) == len(own)
+    assert not handles & pytorchs
+
+
+def test_forty_layers_are_captured_in_one_process(recwarn):
+    """More than PyTorch has streams. Each is replayed after three calls alike."""
+    layers = [rnnfuse.Recurrent(FineLstm(5, 16).cuda(), persistent=False) for _ in range(40)]
+    for layer in layers:
+        for _ in range(5):
+            xs = torch.randn(20, 4, 5, device="cuda")
+            expected, _ = by_loops([layer.cell], xs)
+            outputs = layer(xs)[0]
+            assert_same([(outputs, expected)], 1e-3)
+    assert all(replays(layer) for layer in layers)
+    assert not [one for one in recwarn if "stream" in str(one.message)]

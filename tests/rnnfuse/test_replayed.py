@@ -3,6 +3,7 @@
 import gc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import replay_checks
@@ -92,8 +93,7 @@ def test_parameters_that_have_moved_meanwhile_are_noticed():
 # --- captures ---
 
 
-class FakeStream:
-    device, cuda_stream = torch.device("cpu"), 7
+PLACE = SimpleNamespace(stream="a stream")
 
 
 def faked(monkeypatch, fails=False):
@@ -115,7 +115,6 @@ def faked(monkeypatch, fails=False):
 
     monkeypatch.setattr(torch.cuda, "graph", graph)
     monkeypatch.setattr(torch.cuda, "stream", stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: FakeStream())
     monkeypatch.setattr(private, "end_failed_capture", lambda *_: said.append("cleaned up"))
     return said
 
@@ -123,15 +122,15 @@ def faked(monkeypatch, fails=False):
 def test_no_garbage_is_collected_during_a_capture(monkeypatch):
     said = faked(monkeypatch)
     assert gc.isenabled()
-    with streams.captured_on("a graph", FakeStream(), "a pool"):
+    with streams.captured_on("a graph", PLACE, "a pool"):
         assert not gc.isenabled()
-        assert streams.replayed_on() == 7
+        assert streams.captures_on() is PLACE
     assert gc.isenabled()
-    assert streams.replayed_on() is None
+    assert streams.captures_on() is None
     assert "cleaned up" not in said
     gc.disable()
     try:
-        with streams.captured_on("a graph", FakeStream(), "a pool"):
+        with streams.captured_on("a graph", PLACE, "a pool"):
             pass
         assert not gc.isenabled()  # as it was
     finally:
@@ -141,11 +140,11 @@ def test_no_garbage_is_collected_during_a_capture(monkeypatch):
 def test_a_capture_that_fails_leaves_nothing_behind(monkeypatch):
     said = faked(monkeypatch, fails=True)
     for _ in range(2):  # the lock is free again
-        with pytest.raises(RuntimeError, match="refused"), streams.captured_on("a graph", FakeStream(), "a pool"):
+        with pytest.raises(RuntimeError, match="refused"), streams.captured_on("a graph", PLACE, "a pool"):
             pass
     assert said.count("cleaned up") == 2
     assert gc.isenabled()
-    assert streams.replayed_on() is None
+    assert streams.captures_on() is None
 
 
 def test_work_is_stepwise_only_where_it_is_asked_for(monkeypatch):

@@ -17,7 +17,7 @@ import torch
 from .. import private
 from ..captured import captured_like
 from ..loops import Loop
-from ..streams import ALL_TAKEN, OwnStream, captured_on
+from ..streams import NO_STREAM, OwnStream, captured_on
 from .kernel import WARPS, Kernel, Tile
 from .text import Inexpressible
 
@@ -71,7 +71,7 @@ def _choose(loop: Loop) -> Choice:
     if found is None:
         place = OwnStream(loop.buffers.device)
         if not place.is_alone:
-            return Choice(None, None, f"{name} is not one kernel: {ALL_TAKEN}, so that it could not be measured")
+            return Choice(None, None, f"{name} is not one kernel: {NO_STREAM}, so that it could not be measured")
         found = _measured(kernel, loop, tiles, place)
         private.remember(key, found)
     return _read(json.loads(found), name, kernel, loop)
@@ -124,7 +124,7 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
-            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), place.stream)  # noqa: B023
+            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), place)  # noqa: B023
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
@@ -134,13 +134,14 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
     )
 
 
-def _microseconds_captured(call: Callable[[], Any], stream: torch.cuda.Stream) -> float:
+def _microseconds_captured(call: Callable[[], Any], place: OwnStream) -> float:
     """Of a step, without the host's part, which other work can hide."""
+    stream = place.stream
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         call()
         graph = torch.cuda.CUDAGraph()
-        with captured_on(graph, stream, torch.cuda.graph_pool_handle()):
+        with captured_on(graph, place, torch.cuda.graph_pool_handle()):
             call()
     torch.cuda.current_stream().wait_stream(stream)
     return _microseconds(graph.replay)
