@@ -29,8 +29,7 @@ def run_wavefront(
         for run in layers:
             run(0, steps)
         return
-    count = RANGES_CAPTURED if is_stepwise() else RANGES
-    length = min(max(1 << (steps // count).bit_length() - 1, SHORTEST), LONGEST) if steps >= count else steps
+    length = range_length(steps)
     ranges = [(start, min(start + length, steps)) for start in range(0, steps, length)]
     with _forked(len(layers), device) as streams:
         for start, stop in reversed(ranges) if from_the_end else ranges:
@@ -42,6 +41,11 @@ def run_wavefront(
                     run(start, stop)
                     finished = torch.cuda.Event()  # type: ignore[no-untyped-call]
                     finished.record(stream)
+
+
+def range_length(steps: int) -> int:
+    count = RANGES_CAPTURED if is_stepwise() else RANGES
+    return min(max(1 << (steps // count).bit_length() - 1, SHORTEST), LONGEST) if steps >= count else steps
 
 
 def side_by_side(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:

@@ -12,7 +12,7 @@ from replaying import replays
 import rnnfuse
 from rnnfuse.calling import flatten_call, initial_state
 from rnnfuse.loop import run_loop
-from rnnfuse.persistent import choice
+from rnnfuse.persistent import choice, sharing
 from rnnfuse.private import flatten
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
@@ -110,8 +110,10 @@ def test_cells_made_at_random():
         compare(Random(seed, 5, 32).cuda(), torch.randn(9, 5, 5, device="cuda"), tolerance=1e-3, calls=1)
 
 
+@pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_wavefront_of_kernels(kind):
+def test_layers_of_kernels_at_once_or_one_after_the_other(monkeypatch, kind, at_once):
+    monkeypatch.setattr(sharing, "GAIN", 100.0 if at_once else 0.0)
     cells = [tame(kind(5 if k == 0 else 64, 64)).cuda() for k in range(3)]
     stack, others = rnnfuse.Stack(cells, persistent=True), rnnfuse.Stack(cells, persistent=False)
     xs = torch.randn(50, 32, 5, device="cuda")
@@ -122,6 +124,7 @@ def test_a_wavefront_of_kernels(kind):
         last = flatten(ends)[0]
         results.append([outputs, *last, *gradients(outputs, last, parameters)])
     assert_same(zip(*results, strict=True), EXACT[kind])
+    assert stack.explain().count(f"layers run {'at once' if at_once else 'one after the other'}:") == 2
 
 
 @pytest.mark.parametrize("units", [64, 320])

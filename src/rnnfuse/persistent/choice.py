@@ -36,6 +36,7 @@ class Choice(NamedTuple):
     kernel: Kernel | None
     tile: Tile | None
     said: str
+    microseconds: float = 0.0  # a step
 
     def run(self, loop: Loop, start: int, stop: int) -> None:
         assert self.kernel is not None
@@ -48,7 +49,8 @@ def kernel_for(loop: Loop) -> Choice | None:
     plan, device = loop.buffers.plan, loop.buffers.device
     if loop.persistent is False or loop.given_in_addition or not loop.compile or device.type != "cuda":
         return None
-    key = (loop.form, loop.buffers.rows, device, torch.backends.cuda.matmul.allow_tf32, loop.persistent)
+    tf32 = torch.backends.cuda.matmul.allow_tf32
+    key = (loop.form, loop.buffers.rows, device, tf32, loop.persistent, loop.shared_by)
     if key not in plan.kernels:
         if torch.cuda.is_current_stream_capturing():
             return None  # nothing can be measured now
@@ -59,6 +61,8 @@ def kernel_for(loop: Loop) -> Choice | None:
 
 def _choose(loop: Loop) -> Choice:
     name = "the loop backwards" if loop.form in loop.buffers.plan.backward_loops else "the loop"
+    if loop.shared_by > 1:
+        name += f" on 1/{loop.shared_by} of the GPU"
     try:
         kernel = _kernel(loop)
     except Inexpressible as error:
@@ -95,7 +99,7 @@ def _kernel(loop: Loop) -> Kernel:
 
 def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
     """Those whose programs can all run at the same time, which a barrier needs: of the smallest, there are the most."""
-    processors = torch.cuda.get_device_properties(loop.buffers.device).multi_processor_count
+    processors = torch.cuda.get_device_properties(loop.buffers.device).multi_processor_count // loop.shared_by
     rows = loop.buffers.rows
     grids: set[tuple[int, int]] = set()
     for block in (16, 32, 64):
@@ -168,7 +172,8 @@ def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choic
     if not loop.persistent and found["persistent"] > GAIN * found["ordinary"]:
         return Choice(None, None, f"{name} is not one kernel: it takes {times}")
     tile, asked = Tile(*found["tile"]), ", as asked for" if loop.persistent else ""
-    return Choice(kernel, tile, f"{name} is one kernel{asked}: {times} ({_in_words(kernel, tile, loop)})")
+    said = f"{name} is one kernel{asked}: {times} ({_in_words(kernel, tile, loop)})"
+    return Choice(kernel, tile, said, found["persistent"])
 
 
 def _in_words(kernel: Kernel, tile: Tile, loop: Loop) -> str:
@@ -185,6 +190,6 @@ def _key(kernel: Kernel, loop: Loop) -> str:
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
         kernel.source, sizes, loop.buffers.rows, device.name, device.multi_processor_count,
-        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS,
+        torch.backends.cuda.matmul.allow_tf32, loop.shared_by, GRIDS, WARPS,
     )  # fmt: skip
     return private.hashed(repr(known))
