@@ -19,7 +19,7 @@ class Loop:
         self.form, self.buffers, self.compile, self.persistent = form, buffers, compile, persistent
         steps, late = buffers.steps, int(form.from_the_end)
         self.sums = {node: torch.zeros_like(buffers.new(node, 1)[0]) for node in form.added}
-        #: How many loops run at the same time, each as a kernel on its part of the GPU.
+        #: How many loops run at once, each as a kernel on its part of the GPU.
         self.shared_by = 1
         #: Gradients that come from outside, for what enters at each step.
         self.given_in_addition: list[Tensor] = []

@@ -5,44 +5,52 @@ from types import SimpleNamespace
 import pytest
 
 from rnnfuse import ranges
-from rnnfuse.persistent import sharing
+from rnnfuse.persistent import choice, sharing
 from rnnfuse.persistent.choice import Choice
+from rnnfuse.persistent.kernel import Tile
 
 
 def loops(count):
     plan = SimpleNamespace(kernels={})
-    return [SimpleNamespace(shared_by=1, form="form", buffers=SimpleNamespace(plan=plan, rows=8)) for _ in range(count)]
+    return [
+        SimpleNamespace(shared_by=1, form="form", buffers=SimpleNamespace(plan=plan, rows=8, device=None))
+        for _ in range(count)
+    ]
 
 
-def taking(monkeypatch, alone, on_a_part):
-    """Microseconds of a step; None: it cannot be a kernel."""
+SLOW, FAST = Tile(16, 32, 8, "ieee"), Tile(16, 16, 8, "ieee")  # of one block of 8 sequences, 20 and 40 programs
 
-    def kernel_for(loop):
-        found = alone if loop.shared_by == 1 else on_a_part
-        return None if found is None else Choice("kernel", "tile", "", found)
 
-    monkeypatch.setattr(sharing, "kernel_for", kernel_for)
+def taking(monkeypatch, fast, slow):
+    """Microseconds of a step with each tile; None: it could not be compiled."""
+    times = {tile: time for tile, time in ((FAST, fast), (SLOW, slow)) if time is not None}
+    found = Choice(SimpleNamespace(units=640), "", times)
+    monkeypatch.setattr(choice, "_processors", lambda device: 60)
+    monkeypatch.setattr(sharing, "kernel_for", lambda loop: found)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("layers", "alone", "on_a_part", "at_once"),
+    ("layers", "fast", "slow", "at_once"),
     [
-        (3, 5.0, 7.0, True),  # 7 × 66 / 50 = 9.2 of 15
-        (3, 5.0, 12.0, False),
-        (2, 5.0, 8.0, False),  # 9.3 of 10 is as good as nothing
-        (2, 5.0, 7.0, True),
-        (3, 5.0, None, False),  # its weights do not fit on a part
-        (1, 5.0, 1.0, False),
+        (3, 5.0, 6.0, True),  # 6 × 66 / 50 = 7.9 of 15
+        (3, 5.0, 9.0, False),  # 11.9 of 15: products have less of the GPU, too
+        (2, 5.0, 5.5, True),
+        (2, 5.0, 6.0, False),
+        (3, 5.0, None, False),  # three times 40 programs are more than 60
+        (4, 5.0, 1.0, False),  # four times 20, too
+        (1, 5.0, 6.0, False),
     ],
 )
-def test_layers_run_at_once_where_that_takes_less(monkeypatch, layers, alone, on_a_part, at_once):
-    taking(monkeypatch, alone, on_a_part)
-    found = loops(layers)
-    assert sharing.share_gpu(found, steps=50, length=8) == at_once
-    assert {loop.shared_by for loop in found} == {layers if at_once else 1}
-    said = [one.said for one in found[0].buffers.plan.kernels.values()]
-    assert len(said) == (layers > 1 and on_a_part is not None)
-    assert all(("at once:" in line) == at_once for line in said)
+def test_layers_run_at_once_where_that_takes_much_less(monkeypatch, layers, fast, slow, at_once):
+    found = taking(monkeypatch, fast, slow)
+    some = loops(layers)
+    assert sharing.share_gpu(some, steps=50, length=8) == at_once
+    assert {loop.shared_by for loop in some} == {layers if at_once else 1}
+    assert found.fastest(some[0]) == (SLOW if at_once or layers == 4 else FAST)
+    said = [one.said for one in some[0].buffers.plan.kernels.values()]
+    assert len(said) == (layers in (2, 3) and slow is not None)
+    assert all(("run at once:" in line) == at_once for line in said)
 
 
 @pytest.mark.parametrize("at_once", [True, False])

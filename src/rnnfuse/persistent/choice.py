@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -31,17 +33,24 @@ GRIDS = 2  # that are tried
 
 
 class Choice(NamedTuple):
-    """A kernel and its tile, or why there is none."""
+    """A kernel and its tiles, or why there is none."""
 
     kernel: Kernel | None
-    tile: Tile | None
     said: str
-    microseconds: float = 0.0  # a step
+    times: Mapping[Tile, float] = {}  # microseconds a step, with the whole GPU
 
     def run(self, loop: Loop, start: int, stop: int) -> None:
         assert self.kernel is not None
-        assert self.tile is not None
-        self.kernel.run(loop, start, stop, self.tile)
+        tile = self.fastest(loop)
+        assert tile is not None
+        self.kernel.run(loop, start, stop, tile)
+
+    def fastest(self, loop: Loop) -> Tile | None:
+        """The fastest tile on this loop's part of the GPU; None: its programs are too many for any."""
+        assert self.kernel is not None
+        most = _processors(loop.buffers.device) // loop.shared_by
+        fitting = [tile for tile in self.times if prod(tile.grid(loop.buffers.rows, self.kernel.units)) <= most]
+        return min(fitting, key=self.times.__getitem__, default=None)
 
 
 def kernel_for(loop: Loop) -> Choice | None:
@@ -50,7 +59,7 @@ def kernel_for(loop: Loop) -> Choice | None:
     if loop.persistent is False or loop.given_in_addition or not loop.compile or device.type != "cuda":
         return None
     tf32 = torch.backends.cuda.matmul.allow_tf32
-    key = (loop.form, loop.buffers.rows, device, tf32, loop.persistent, loop.shared_by)
+    key = (loop.form, loop.buffers.rows, device, tf32, loop.persistent)
     if key not in plan.kernels:
         if torch.cuda.is_current_stream_capturing():
             return None  # nothing can be measured now
@@ -61,21 +70,19 @@ def kernel_for(loop: Loop) -> Choice | None:
 
 def _choose(loop: Loop) -> Choice:
     name = "the loop backwards" if loop.form in loop.buffers.plan.backward_loops else "the loop"
-    if loop.shared_by > 1:
-        name += f" on 1/{loop.shared_by} of the GPU"
     try:
         kernel = _kernel(loop)
     except Inexpressible as error:
-        return Choice(None, None, f"{name} is not one kernel: {error}")
+        return Choice(None, f"{name} is not one kernel: {error}")
     tiles = list(_tiles(kernel, loop))
     if not tiles:
-        return Choice(None, None, f"{name} is not one kernel: its weights do not fit on the GPU's multiprocessors")
+        return Choice(None, f"{name} is not one kernel: its weights do not fit on the GPU's multiprocessors")
     key = _key(kernel, loop)
     found = private.remembered(key)
     if found is None:
         place = OwnStream(loop.buffers.device)
         if not place.is_alone:
-            return Choice(None, None, f"{name} is not one kernel: {NO_STREAM}, so that it could not be measured")
+            return Choice(None, f"{name} is not one kernel: {NO_STREAM}, so that it could not be measured")
         found = _measured(kernel, loop, tiles, place)
         private.remember(key, found)
     return _read(json.loads(found), name, kernel, loop)
@@ -99,8 +106,7 @@ def _kernel(loop: Loop) -> Kernel:
 
 def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
     """Those whose programs can all run at the same time, which a barrier needs: of the smallest, there are the most."""
-    processors = torch.cuda.get_device_properties(loop.buffers.device).multi_processor_count // loop.shared_by
-    rows = loop.buffers.rows
+    processors, rows = _processors(loop.buffers.device), loop.buffers.rows
     grids: set[tuple[int, int]] = set()
     for block in (16, 32, 64):
         for units in (8, 16, 32):
@@ -114,13 +120,18 @@ def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
                     yield tile._replace(warps=WARPS // 2)
 
 
+@cache
+def _processors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
 def _precision() -> str:
     """Of float32 products. Tensor cores have none: three products of TF32 numbers make one that is as exact."""
     return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
 
 
 def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -> str:
-    """What was found, as text: the times of a step in microseconds, and the best tile.
+    """What was found, as text: the times of a step in microseconds, as it runs otherwise and with each tile.
 
     All on a stream of its own, because it ends here: the end of a graph takes cuBLAS' memory from others of its stream.
     """
@@ -132,10 +143,7 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
-    best = min(times, key=times.__getitem__) if times else None
-    return json.dumps(
-        {"ordinary": ordinary, "persistent": times[best] if best else None, "tile": list(best) if best else None}
-    )
+    return json.dumps({"ordinary": ordinary, "tiles": [[tile, time] for tile, time in times.items()]})
 
 
 def _microseconds_captured(call: Callable[[], Any], place: OwnStream) -> float:
@@ -166,14 +174,15 @@ def _microseconds(call: Callable[[], Any]) -> float:
 
 
 def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choice:
-    if found["tile"] is None:
-        return Choice(None, None, f"{name} is not one kernel: none could be compiled")
-    times = f"{found['persistent']:.1f} µs a step as one kernel, {found['ordinary']:.1f} otherwise"
-    if not loop.persistent and found["persistent"] > GAIN * found["ordinary"]:
-        return Choice(None, None, f"{name} is not one kernel: it takes {times}")
-    tile, asked = Tile(*found["tile"]), ", as asked for" if loop.persistent else ""
-    said = f"{name} is one kernel{asked}: {times} ({_in_words(kernel, tile, loop)})"
-    return Choice(kernel, tile, said, found["persistent"])
+    times = {Tile(*tile): time for tile, time in found["tiles"]}
+    if not times:
+        return Choice(None, f"{name} is not one kernel: none could be compiled")
+    tile = min(times, key=times.__getitem__)
+    compared = f"{times[tile]:.1f} µs a step as one kernel, {found['ordinary']:.1f} otherwise"
+    if not loop.persistent and times[tile] > GAIN * found["ordinary"]:
+        return Choice(None, f"{name} is not one kernel: it takes {compared}")
+    asked = ", as asked for" if loop.persistent else ""
+    return Choice(kernel, f"{name} is one kernel{asked}: {compared} ({_in_words(kernel, tile, loop)})", times)
 
 
 def _in_words(kernel: Kernel, tile: Tile, loop: Loop) -> str:
@@ -186,10 +195,10 @@ def _in_words(kernel: Kernel, tile: Tile, loop: Loop) -> str:
 
 def _key(kernel: Kernel, loop: Loop) -> str:
     """All that the times depend on."""
-    device = torch.cuda.get_device_properties(loop.buffers.device)
+    device = loop.buffers.device
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
-        kernel.source, sizes, loop.buffers.rows, device.name, device.multi_processor_count,
-        torch.backends.cuda.matmul.allow_tf32, loop.shared_by, GRIDS, WARPS,
+        kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), _processors(device),
+        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles",
     )  # fmt: skip
     return private.hashed(repr(known))
