@@ -152,6 +152,7 @@ def test_wide_intervals_are_a_problem_and_the_advice_depends_on_whether_launches
     ]
     apart = msgspec.structs.replace(apart, records=(*(make_proof(case) for case in CASES), *moved))
     assert "--launches 8" in spoilt(apart, "intervals").advice
+    assert "--launches 8" in found(good(launches=1), "intervals").advice  # their samples say nothing about launches
 
 
 # --- what was timed ---------------------------------------------------------------------------------------

@@ -149,10 +149,10 @@ def _narrow(quality: RunQuality) -> Finding:
     wide = quality.wide_rows
     widest = max((row.half_width for row in quality.timed_rows), default=0.0)
     marked = sum(row.uncertain for row in quality.timed_rows)
-    varying_launches = sum(row.launches_differ for row in wide)
+    lacking_launches = sum(len(row.launches) < 2 or row.launches_differ for row in wide)
     advice = (
-        "launches differ more than samples do: make more of them, run --resume RUN --launches 8"
-        if 2 * varying_launches >= len(wide)
+        "launches are few or differ more than samples do: make more of them, run --resume RUN --launches 8"
+        if 2 * lacking_launches >= len(wide)
         else "samples vary: use longer sampling, --effort thorough"
     )
     return _of_rows(
