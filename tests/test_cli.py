@@ -330,6 +330,7 @@ BAD = {
     "a folder that is not a run": (("show", "."), "a run folder contains run.json"),
     "a folder that is not a run to resume": (("run", "--resume", "."), "a run folder contains run.json"),
     "a retry of nothing": (("run", "--retry-failed"), "--resume"),
+    "no launches for the rest": (("run", "--resume", ".", "--launches", "0"), "--launches is 0"),
     "a dry run of the rest": (("run", "--resume", ".", "--dry-run"), "--dry-run"),
     "a folder that is taken": (("run", "pytorch/stack/eager", "--out", "taken"), "--resume"),
     "a version that no manifest covers": (

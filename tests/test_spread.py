@@ -371,6 +371,12 @@ def test_a_local_run_is_not_resumed_as_a_spread_one(tmp_path, call):
     assert (answer.code, "is not spread" in answer.err) == (2, True)
 
 
+def test_rows_of_a_spread_run_get_no_more_launches(tmp_path, call):
+    create_spread(tmp_path / "run", SPREAD)
+    answer = call("run", "--resume", str(tmp_path / "run"), "--launches", "8")
+    assert (answer.code, "of a spread run" in answer.err) == (2, True), answer.err
+
+
 def test_a_damaged_request_is_reported(tmp_path):
     create_spread(tmp_path / "run", SPREAD)
     assert read_spread(tmp_path / "run") == SPREAD

@@ -186,26 +186,11 @@ def run(
             raise UserError(f"{resume} was only to be profiled", f"rnnbench profile --resume {resume}")
 
         def resume_it(trusted: bool) -> None:
+            changed: dict[str, Any] = {"limit_seconds": limit, "ahead": ahead, "repeats": repeats, "trust": trusted}
             with Progress() as progress, report_interruption(resume):
-                contents = resume_run(
-                    resume,
-                    progress,
-                    retry_failed=retry_failed,
-                    limit_seconds=limit,
-                    ahead=ahead,
-                    repeats=repeats,
-                    trust=trusted,
-                )
+                contents = resume_run(resume, progress, retry_failed=retry_failed, **changed)
                 if launches is not None and (wide := wide_cases(contents)):
-                    contents = resume_run(
-                        resume,
-                        progress,
-                        limit_seconds=limit,
-                        ahead=ahead,
-                        repeats=repeats,
-                        more=MoreLaunches(wide, launches),
-                        trust=trusted,
-                    )
+                    contents = resume_run(resume, progress, more=MoreLaunches(wide, launches), **changed)
             end(contents, resume)
 
         resumed_with_trust(resume_it, trust)
