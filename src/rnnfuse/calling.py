@@ -31,23 +31,16 @@ class Call(NamedTuple):
         return [self.xs] if self.inside is None else [self.xs, self.inside]
 
 
-class Names(NamedTuple):
-    """The parameters and buffers of a cell, each tensor once, whatever its names."""
-
-    trained: list[str]
-    fixed: list[str]  # buffers, and parameters that are frozen
-
-
 class Held(NamedTuple):
     """What a cell holds, looked for once in a call: its modules, and its tensors by name, each once."""
 
     modules: list[nn.Module]
     trained: dict[str, Tensor]
-    fixed: dict[str, Tensor]
+    fixed: dict[str, Tensor]  # buffers, and parameters that are frozen
 
     @property
-    def names(self) -> Names:
-        return Names(list(self.trained), list(self.fixed))
+    def names(self) -> list[str]:
+        return [*self.trained, *self.fixed]
 
 
 def held_by(cell: nn.Module) -> Held:
@@ -55,11 +48,6 @@ def held_by(cell: nn.Module) -> Held:
     trained: dict[str, Tensor] = {name: one for name, one in parameters if one.requires_grad}
     frozen = {name: one for name, one in parameters if not one.requires_grad}
     return Held(list(cell.modules()), trained, {**frozen, **dict(cell.named_buffers())})
-
-
-def tensors_of(cell: nn.Module, names: Sequence[str]) -> list[Tensor]:
-    everything = {**dict(cell.named_parameters()), **dict(cell.named_buffers())}
-    return [everything[name] for name in names]
 
 
 def flatten_call(xs: Tensor, state: Any, extras: Mapping[str, Any], inside: Tensor | None = None) -> Call:

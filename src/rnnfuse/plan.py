@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from .calling import Call, Names
+from .calling import Call, Held
 from .packing import pack_products
 from .parts import Part
 from .rows import Kind
@@ -41,9 +41,9 @@ class Form:
 class Plan:
     """The parts of a step, and which values go from one to the other."""
 
-    def __init__(self, cell: nn.Module, names: Names, call: Call) -> None:
-        self.joint = Joint(cell, names, call)
-        self.step, self.packed = pack_products(trace_step(cell, names, call))
+    def __init__(self, cell: nn.Module, held: Held, call: Call) -> None:
+        self.joint = Joint(cell, held.names, call)
+        self.step, self.packed = pack_products(trace_step(cell, held, call))
         self.zones = Zones(self.step)
         self._dtypes = _found_dtypes(self.step)
         ports, of = self.step.ports, self.zones.of

@@ -209,7 +209,7 @@ class Recurrent(nn.Module):
         # Making a plan runs the cell, which may draw random numbers: the user's are not touched. And what inference
         # mode makes has no derivative, while a plan outlives it.
         with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices):
-            return Plan(self.cell, held.names, outside_inference_mode(call))
+            return Plan(self.cell, held, outside_inference_mode(call))
 
     def _link(
         self, plan: Plan, call: Call, held: Held, states: bool, is_first: bool = True

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from . import private
-from .calling import Call, Names, masked, split_result, tensors_of
+from .calling import Call, Held, masked, split_result
 from .norms import separate_parameter_gradients
 from .rewriting import LIKE, RANDOM, SPLITS, Draw, cut_out, draw_ahead, fill_by_size, merge_duplicates, operands, sort
 
@@ -68,15 +68,15 @@ class Step(NamedTuple):
         return self._replace(ports=_ports(self.graph, self.counts))
 
 
-def trace_step(cell: nn.Module, names: Names, call: Call) -> Step:
+def trace_step(cell: nn.Module, held: Held, call: Call) -> Step:
     """Raises Untraceable where the step depends on values, changes its buffers, or is not the same for every batch."""
     few, many = _two_counts(cell, call)
     try:
-        first = _trace(cell, names, call, few)
-        second = _trace(cell, names, call, many)
+        first = _trace(cell, held, call, few)
+        second = _trace(cell, held, call, many)
     except Exception as error:  # whatever a user's code raises on tensors without values
         raise Untraceable(_reason(error, cell)) from error
-    return _compare(first, second, few, many, names, call)
+    return _compare(first, second, few, many, held, call)
 
 
 def _two_counts(cell: nn.Module, call: Call) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _two_counts(cell: nn.Module, call: Call) -> tuple[int, int]:
     return next(usable), next(usable)
 
 
-def _trace(cell: nn.Module, names: Names, call: Call, count: int) -> fx.GraphModule:
+def _trace(cell: nn.Module, held: Held, call: Call, count: int) -> fx.GraphModule:
     batch = call.xs.shape[1]
 
     def resized(tensor: Tensor) -> Tensor:
@@ -96,15 +96,14 @@ def _trace(cell: nn.Module, names: Names, call: Call, count: int) -> fx.GraphMod
         has_rows = tensor.dim() > 0 and tensor.shape[0] == batch
         return tensor.detach().new_zeros((count, *tensor.shape[1:])) if has_rows else tensor.detach()
 
-    trained, fixed = (tensors_of(cell, some) for some in names)
     arguments = [
-        [one.detach() for one in trained],
-        [one.detach() for one in fixed],
+        [one.detach() for one in held.trained.values()],
+        [one.detach() for one in held.fixed.values()],
         [one.detach().new_zeros((count, *one.shape[2:])) for one in call.sequences],
         [resized(one) for one in call.state],
         [resized(one) for one in call.extras],
     ]
-    joint = Joint(cell, names, call)
+    joint = Joint(cell, held.names, call)
     with torch.no_grad():
         example, new_state = joint.step(*arguments)
     cotangents = [torch.zeros_like(example), [torch.zeros_like(one) for one in new_state]]
@@ -124,7 +123,8 @@ def _trace(cell: nn.Module, names: Names, call: Call, count: int) -> fx.GraphMod
 class Joint:
     """A step and the gradients of its inputs, as one function of flat lists."""
 
-    def __init__(self, cell: nn.Module, names: Names, call: Call) -> None:
+    def __init__(self, cell: nn.Module, names: Sequence[str], call: Call) -> None:
+        """`names`: of the cell's tensors, those that are trained and then the others."""
         self._cell, self._names, self._call = cell, names, call
 
     def step(
@@ -135,7 +135,7 @@ class Joint:
         state: list[Tensor],
         extras: list[Tensor],
     ) -> tuple[Tensor, list[Tensor]]:
-        values = dict(zip([*self._names.trained, *self._names.fixed], [*trained, *fixed], strict=True))
+        values = dict(zip(self._names, [*trained, *fixed], strict=True))
         given = private.unflatten(state, self._call.state_structure)
         more = private.unflatten(extras, self._call.extras_structure)
         result = torch.func.functional_call(self._cell, values, (sequences[0], given), more)
@@ -172,7 +172,7 @@ class Joint:
         return [*results, *gradients]
 
 
-def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int, names: Names, call: Call) -> Step:
+def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int, held: Held, call: Call) -> Step:
     """The first graph with `rows` in the place of all numbers that differ from the second."""
     graph = first.graph
     pairs = list(zip(graph.nodes, second.graph.nodes, strict=True))
@@ -225,7 +225,7 @@ def _compare(first: fx.GraphModule, second: fx.GraphModule, few: int, many: int,
     for node in list(graph.nodes):
         if node.target in RANDOM:
             draws.append(draw_ahead(graph, node, len(draws), dimensions, shapes))
-    counts = (len(names.trained), len(names.fixed), len(call.sequences), len(call.state), len(call.extras))
+    counts = (len(held.trained), len(held.fixed), len(call.sequences), len(call.state), len(call.extras))
     return Step(first, graph, _ports(graph, counts), dimensions, shapes, draws, counts).tidied()
 
 
