@@ -17,7 +17,7 @@ from rnnbench.launch.listener import Listener
 from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest
 from rnnbench.machine import allowed_cpus, physical_cpus
 from rnnbench.method import make_method, pick_threads
-from rnnbench.session import resume
+from rnnbench.session import MoreLaunches, resume
 from rnnbench.store import read_folder
 from rnnbench_worker.usage import Usage, busy_seconds
 
@@ -30,6 +30,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="pr
 @pytest.fixture(autouse=True)
 def quiet_machine():
     """Here it is not quiet."""
+
+
+class Notes(Listener):
+    def __init__(self):
+        self.said = []
+
+    def note(self, text):
+        self.said.append(text)
+
+    def timing(self, total):
+        self.said.append("timing")
 
 
 @contextlib.contextmanager
@@ -179,16 +190,6 @@ def test_processors_that_are_not_counted_are_not_known(tmp_path):
 
 
 def test_a_burning_process_is_named_before_the_run_starts(sabotage):
-    class Notes(Listener):
-        def __init__(self):
-            self.said = []
-
-        def note(self, text):
-            self.said.append(text)
-
-        def timing(self, total):
-            self.said.append("timing")
-
     with burning(tuple(allowed_cpus()[:1]), each=1) as (process,):
         assert f"({process.pid})" in describe_load(1.0, named=100)
         notes = Notes()
@@ -241,6 +242,18 @@ def test_rows_with_wide_intervals_get_more_launches_and_no_other_any(sabotage, c
     launches = [record for record in read_folder(Path("run")).records if isinstance(record, Launch)]
     rounds = {name: [one.round for one in launches if one.case.system == name] for name in names}
     assert rounds == {names[0]: [0, 1, 2], names[1]: [0]}
+
+
+@pytest.mark.parametrize(("times", "is_named"), [(1.25, True), (0.8, True), (1.05, False)])
+def test_a_run_that_is_resumed_on_a_machine_of_another_speed_says_so(sabotage, monkeypatch, times, is_named):
+    run_honest("run")
+    began = read_folder(Path("run")).run.machine.probe_s
+    assert began > 0
+    monkeypatch.setattr("rnnbench.launch.busy.fastest_probe", lambda cpus: times * began)
+    notes = Notes()
+    plan = read_folder(Path("run")).run
+    resume(Path("run"), notes, more=MoreLaunches(plan.cases, 2), trust=True)
+    assert any(f"takes {times:.2f} times as long" in text for text in notes.said) == is_named
 
 
 def test_a_launch_on_a_quiet_machine_is_not(sabotage):

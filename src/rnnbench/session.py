@@ -22,14 +22,14 @@ from rnnbench.errors import UserError, describe_os_error
 from rnnbench.estimate import keep_rate
 from rnnbench.files import file_name
 from rnnbench.last_run import remember_run
-from rnnbench.launch.busy import describe_load
+from rnnbench.launch.busy import describe_change, describe_load
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
 from rnnbench.launch.launcher import launch_case, launch_limit, limits_needed
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.prepare import prepare
-from rnnbench.launch.probe import BestProbe, on_quiet_processors
+from rnnbench.launch.probe import BestProbe, fastest_probe, on_quiet_processors
 from rnnbench.launch.schedule import launches_left, run_schedule
 from rnnbench.machine import describe_machine
 from rnnbench.manifests import describe_tool
@@ -102,7 +102,7 @@ def begin_run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
-        machine=describe_machine(),
+        machine=msgspec.structs.replace(describe_machine(), probe_s=fastest_probe(method.cpus)),
         method=on_quiet_processors(method, device),
         data=data,
         workloads=plan.workloads,
@@ -234,9 +234,13 @@ class Session:
             require_same_programs(self.run)
 
     def name_other_load(self) -> None:
-        """Say what else this machine computes, before anything is measured on it."""
-        if self._launches_left() and (load := describe_load()):
-            self._listener.note(f"warning: {load}")
+        """Say what else this machine computes, and whether it has become another one, before anything is measured."""
+        if not self._launches_left():
+            return
+        is_resumed = any(isinstance(record, Launch) for record in self._records)
+        changed = describe_change(self.run.machine, self.run.method) if is_resumed else ""
+        for what in filter(None, (describe_load(), changed)):
+            self._listener.note(f"warning: {what}")
 
     def verify(self) -> None:
         """Verify every system on a small workload, before anything is timed. Stored verdicts of the run are kept."""

@@ -29,6 +29,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     gpus: tuple[Gpu, ...] = ()
     load: Quantity | None = None  # one-minute load when the run began
+    probe_s: Quantity | None = None  # seconds of a fixed computation on its fastest processor, when the run began
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

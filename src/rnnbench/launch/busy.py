@@ -1,4 +1,4 @@
-"""What else runs on the machine, said before anything is measured: the reader may want to stop it first."""
+"""What else runs on the machine, and whether it is as fast as before: said before anything is measured."""
 
 import contextlib
 import os
@@ -6,6 +6,9 @@ import time
 
 import psutil
 
+from rnnbench.domain.case import Method
+from rnnbench.domain.run import Machine
+from rnnbench.launch.probe import fastest_probe
 from rnnbench.machine import allowed_cpus
 
 _SECONDS = 0.3
@@ -35,6 +38,19 @@ def describe_load(seconds: float = _SECONDS, named: int = _NAMED) -> str:
     cpus = len(allowed_cpus())
     load = f"load {os.getloadavg()[0] / cpus:.1f} per processor; " if hasattr(os, "getloadavg") else ""
     return f"this machine is busy: {load}others use {total:.1f} of {cpus} processors: {names}{more}"
+
+
+def describe_change(machine: Machine, method: Method) -> str:
+    """One line if processors have another speed than when the run on this machine began; empty if not, or not known."""
+    if not machine.probe_s:
+        return ""
+    times = fastest_probe(method.cpus) / machine.probe_s
+    if max(times, 1 / times) <= 1 + method.noise_threshold:
+        return ""
+    return (
+        f"the fastest processor takes {times:.2f} times as long as when this run began: another machine, or another "
+        "clock. Rows that wait for processors will differ between launches"
+    )
 
 
 def _processor_times() -> dict[psutil.Process, float]:
