@@ -33,14 +33,18 @@ def probe_seconds(cpus: Sequence[int] = ()) -> float:
     data fit in the first-level cache and nothing is allocated, so that only the processor's speed is measured. Of
     many processors a few are probed, always the same.
     """
-    chosen: Sequence[int | None] = cpus[:: -(-len(cpus) // _MOST_PROCESSORS)] if cpus else (None,)
+    chosen: Sequence[int | None] = _a_few(cpus) if cpus else (None,)
     windows = max(_FEWEST_WINDOWS, _WINDOWS // len(chosen))
     return max(_lower_quartile(cpu, windows) for cpu in chosen)
 
 
 def fastest_probe(cpus: Sequence[int]) -> float:
     """Seconds of the same computation on the fastest of these processors: what the machine can do, whoever uses it."""
-    return min(_lower_quartile(cpu, _FEWEST_WINDOWS) for cpu in cpus or physical_cpus())
+    return min(_lower_quartile(cpu, _FEWEST_WINDOWS) for cpu in _a_few(cpus or physical_cpus()))
+
+
+def _a_few(cpus: Sequence[int]) -> Sequence[int]:
+    return cpus[:: -(-len(cpus) // _MOST_PROCESSORS)]
 
 
 _PASSES = 2  # over all processors, so that one that is slow only now and then is found too
