@@ -47,7 +47,7 @@ def test_layers_run_at_once_where_that_takes_much_less(monkeypatch, layers, fast
     some = loops(layers)
     assert sharing.share_gpu(some, steps=50, length=8) == at_once
     assert {loop.shared_by for loop in some} == {layers if at_once else 1}
-    assert found.fastest(some[0]) == (SLOW if at_once or layers == 4 else FAST)
+    assert found.fastest(some[0], some[0].shared_by) == (SLOW if at_once or layers == 4 else FAST)
     said = [one.said for one in some[0].buffers.plan.kernels.values()]
     assert len(said) == (layers in (2, 3) and slow is not None)
     assert all(("run at once:" in line) == at_once for line in said)

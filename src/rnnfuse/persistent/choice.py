@@ -41,14 +41,14 @@ class Choice(NamedTuple):
 
     def run(self, loop: Loop, start: int, stop: int) -> None:
         assert self.kernel is not None
-        tile = self.fastest(loop)
+        tile = self.fastest(loop, loop.shared_by)
         assert tile is not None
         self.kernel.run(loop, start, stop, tile)
 
-    def fastest(self, loop: Loop) -> Tile | None:
-        """The fastest tile on this loop's part of the GPU; None: its programs are too many for any."""
+    def fastest(self, loop: Loop, shared_by: int) -> Tile | None:
+        """The fastest tile where so many loops share the GPU; None: each has too many programs for that."""
         assert self.kernel is not None
-        most = _processors(loop.buffers.device) // loop.shared_by
+        most = _processors(loop.buffers.device) // shared_by
         fitting = [tile for tile in self.times if prod(tile.grid(loop.buffers.rows, self.kernel.units)) <= most]
         return min(fitting, key=self.times.__getitem__, default=None)
 

@@ -30,15 +30,11 @@ def share_gpu(loops: Sequence[Loop], steps: int, length: int) -> bool:
     alone, parts = [], []
     for loop in loops:
         kernel = kernel_for(loop)
-        if kernel is None or (whole := kernel.fastest(loop)) is None:
+        whole, part = (kernel and kernel.fastest(loop, count) for count in (1, len(loops)))
+        if kernel is None or whole is None or part is None:
             return False
         alone.append(kernel.times[whole])
-        loop.shared_by = len(loops)
-        tile = kernel.fastest(loop)
-        loop.shared_by = 1
-        if tile is None:
-            return False
-        parts.append(kernel.times[tile])
+        parts.append(kernel.times[part])
     in_turn, at_once = sum(alone), max(parts) * (steps + (len(loops) - 1) * length) / steps
     is_shared = at_once < GAIN * in_turn
     for loop in loops:
