@@ -125,9 +125,9 @@ SCENARIOS: dict[str, Draw] = {
 }
 
 
-def levels_of(log_times: Floats) -> list[Level]:
+def levels_of(log_times: Floats | list[list[float]]) -> list[Level]:
     """As the tables have them."""
-    cases = log_times.tolist()
+    cases = log_times if isinstance(log_times, list) else log_times.tolist()
     spread = spread_of(cases)
     return [level_of(logs, (), spread) for logs in cases]
 
@@ -173,9 +173,7 @@ def coverage_of_more_launches(cases: int, launches: int, intervals: int) -> floa
         first = map(interval_of, levels_of(drawn[:, :3]))
         wide = [interval.high - interval.low > 2 * WIDE * interval.estimate for interval in first]
         kept = [logs if more else logs[:3] for logs, more in zip(drawn.tolist(), wide, strict=True)]
-        spread = spread_of(kept)
-        found = (interval_of(level_of(logs, (), spread)) for logs in kept)
-        held += [interval.low <= 1 <= interval.high for interval in found]
+        held += [interval.low <= 1 <= interval.high for interval in map(interval_of, levels_of(kept))]
     return float(np.mean(held))
 
 

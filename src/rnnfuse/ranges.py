@@ -12,7 +12,7 @@ from .loops import Loop
 from .persistent.choice import kernel_for
 from .persistent.sharing import share_gpu
 from .streams import is_stepwise
-from .wavefront import range_length, run_wavefront
+from .wavefront import run_wavefront
 
 
 class Layer(Protocol):
@@ -36,7 +36,8 @@ def run_range(loop: Loop, start: int, stop: int) -> None:
 def run_layers(layers: Sequence[Layer], steps: int, from_the_end: bool, device: torch.device) -> None:
     """All steps of layers on top of each other: at the same time, or one after the other as kernels on all of a GPU."""
     loops = [layer.loop for layer in layers]
-    if all(kernel_for(loop) is not None for loop in loops) and not share_gpu(loops, steps, range_length(steps)):
+    kernels = [kernel for loop in loops if (kernel := kernel_for(loop)) is not None]
+    if len(kernels) == len(loops) and not share_gpu(loops, kernels, steps):
         for layer in layers:
             layer.run(0, steps)
     else:

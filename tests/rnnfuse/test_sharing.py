@@ -26,7 +26,7 @@ def taking(monkeypatch, fast, slow):
     times = {tile: time for tile, time in ((FAST, fast), (SLOW, slow)) if time is not None}
     found = Choice(SimpleNamespace(units=640), "", times)
     monkeypatch.setattr(choice, "_processors", lambda device: 60)
-    monkeypatch.setattr(sharing, "kernel_for", lambda loop: found)
+    monkeypatch.setattr(sharing, "range_length", lambda steps: 8)
     return found
 
 
@@ -45,7 +45,7 @@ def taking(monkeypatch, fast, slow):
 def test_layers_run_at_once_where_that_takes_much_less(monkeypatch, layers, fast, slow, at_once):
     found = taking(monkeypatch, fast, slow)
     some = loops(layers)
-    assert sharing.share_gpu(some, steps=50, length=8) == at_once
+    assert sharing.share_gpu(some, [found] * layers, steps=50) == at_once
     assert {loop.shared_by for loop in some} == {layers if at_once else 1}
     assert found.fastest(some[0], some[0].shared_by) == (SLOW if at_once or layers == 4 else FAST)
     said = [one.said for one in some[0].buffers.plan.kernels.values()]
@@ -58,8 +58,7 @@ def test_layers_that_share_the_gpu_are_a_wavefront(monkeypatch, at_once):
     ran = []
     layers = [SimpleNamespace(loop=loop, run=lambda start, stop: ran.append((start, stop))) for loop in loops(2)]
     monkeypatch.setattr(ranges, "kernel_for", lambda loop: "a kernel")
-    monkeypatch.setattr(ranges, "range_length", lambda steps: 8)
-    monkeypatch.setattr(ranges, "share_gpu", lambda loops, steps, length: at_once)
+    monkeypatch.setattr(ranges, "share_gpu", lambda loops, kernels, steps: at_once)
     monkeypatch.setattr(ranges, "run_wavefront", lambda runs, *_: ran.append(len(runs)))
     ranges.run_layers(layers, 50, False, "a device")
     assert ran == ([2] if at_once else [(0, 50), (0, 50)])

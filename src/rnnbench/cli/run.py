@@ -139,7 +139,6 @@ def run(
       rnnbench run 'pytorch/*' --device cuda --on slurm --detach -- --partition=gpu --time=4:00:00
       rnnbench run --resume runs/2026-11-15-101500 --cancel
     """
-    from rnnbench.analysis.stability import wide_cases
     from rnnbench.cli.progress import Progress
     from rnnbench.errors import UserError
     from rnnbench.session import MoreLaunches
@@ -158,14 +157,14 @@ def run(
             raise UserError("--dry-run cannot be combined with --resume", "see what is stored with `rnnbench show`")
         if cases.any_given or headline or out or profile or not is_local:
             raise UserError("a resumed run keeps the options it began with", "give --resume without a selection")
-        if limit is not None:
-            at_least(limit, 1, "--limit")
-        if ahead is not None:
-            at_least(ahead, 1, "--ahead")
-        if repeats is not None:
-            at_least(repeats, 0, "--repeats")
-        if launches is not None:
-            at_least(launches, 1, "--launches")
+        for given, least, option in (
+            (limit, 1, "--limit"),
+            (ahead, 1, "--ahead"),
+            (repeats, 0, "--repeats"),
+            (launches, 1, "--launches"),
+        ):
+            if given is not None:
+                at_least(given, least, option)
         if is_spread(resume):
             from rnnbench.cli import spread
             from rnnbench.spread.folder import Resuming
@@ -175,7 +174,7 @@ def run(
                 return
             if launches is not None:
                 raise UserError(
-                    "--launches cannot be combined with --resume of a spread run", "its nodes have no run as a whole"
+                    "--launches cannot be combined with --resume of a spread run", "give them when a run begins"
                 )
             resuming = Resuming(retry_failed=retry_failed, limit_seconds=limit, ahead=ahead, repeats=repeats)
             spread.resume(resume, options=passed_on, resuming=resuming, detach=detach, as_json=as_json)
@@ -184,6 +183,8 @@ def run(
             raise UserError(f"{resume} is not spread over a cluster", "resume it without --detach, --cancel and `--`")
         if read_run(resume).command[:1] == ("profile",):
             raise UserError(f"{resume} was only to be profiled", f"rnnbench profile --resume {resume}")
+
+        from rnnbench.analysis.stability import wide_cases
 
         def resume_it(trusted: bool) -> None:
             changed: dict[str, Any] = {"limit_seconds": limit, "ahead": ahead, "repeats": repeats, "trust": trusted}

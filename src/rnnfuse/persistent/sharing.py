@@ -7,41 +7,35 @@ leaves room for all layers, they follow each other by a few steps instead of wai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..loops import Loop
-from .choice import kernel_for
+from ..wavefront import range_length
+from .choice import Choice
 
 GAIN = 0.65  # at once must take less than this part of the time: products over several steps have less of the GPU then
 
 
-class Sharing(NamedTuple):
-    """What was found out, for `explain()`."""
+def share_gpu(loops: Sequence[Loop], kernels: Sequence[Choice], steps: int) -> bool:
+    """Whether the kernels of these loops run at once; if so, each has its part of the GPU from now on.
 
-    said: str
-
-
-def share_gpu(loops: Sequence[Loop], steps: int, length: int) -> bool:
-    """Whether these loops, each of which is a kernel, run at once; if so, each has its part of the GPU from now on.
-
-    `length`: of the ranges of steps by which each is behind the one below it. The time of all is estimated from the
-    times of each.
+    The time of all is estimated from the times of each: it is behind the one below it by a range of steps.
     """
+    if len(loops) < 2:
+        return False
     alone, parts = [], []
-    for loop in loops:
-        kernel = kernel_for(loop)
-        whole, part = (kernel and kernel.fastest(loop, count) for count in (1, len(loops)))
-        if kernel is None or whole is None or part is None:
+    for loop, kernel in zip(loops, kernels, strict=True):
+        whole, part = (kernel.fastest(loop, count) for count in (1, len(loops)))
+        if whole is None or part is None:
             return False
         alone.append(kernel.times[whole])
         parts.append(kernel.times[part])
-    in_turn, at_once = sum(alone), max(parts) * (steps + (len(loops) - 1) * length) / steps
+    behind = (len(loops) - 1) * range_length(steps)
+    in_turn, at_once = sum(alone), max(parts) * (steps + behind) / steps
     is_shared = at_once < GAIN * in_turn
     for loop in loops:
         loop.shared_by = len(loops) if is_shared else 1
-    if len(loops) > 1:
-        words = "at once" if is_shared else "one after the other"
-        said = f"layers run {words}: {at_once:.1f} µs a step for all at once, {in_turn:.1f} one after the other"
-        first = loops[0]
-        first.buffers.plan.kernels[("sharing", first.form, first.buffers.rows, len(loops))] = Sharing(said)
+    words, first = "at once" if is_shared else "one after the other", loops[0]
+    said = f"layers run {words}: {at_once:.1f} µs a step for all at once, {in_turn:.1f} one after the other"
+    # For `explain()`, beside those of its loops.
+    first.buffers.plan.kernels[("sharing", first.form, first.buffers.rows, len(loops))] = Choice(None, said)
     return is_shared
