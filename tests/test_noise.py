@@ -8,16 +8,17 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import rnnbench
 from made_up import make_case, make_launch
 from rnnbench.domain.result import Launch, is_noisy, was_crowded, was_slow
-from rnnbench.launch.busy import describe_load
+from rnnbench.launch.busy import describe_change, describe_load
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest
 from rnnbench.machine import allowed_cpus, physical_cpus
 from rnnbench.method import make_method, pick_threads
-from rnnbench.session import MoreLaunches, resume
+from rnnbench.session import MoreLaunches, begin_run, resume
 from rnnbench.store import read_folder
 from rnnbench_worker.usage import Usage, busy_seconds
 
@@ -254,6 +255,24 @@ def test_a_run_that_is_resumed_on_a_machine_of_another_speed_says_so(sabotage, m
     plan = read_folder(Path("run")).run
     resume(Path("run"), notes, more=MoreLaunches(plan.cases, 2), trust=True)
     assert any(f"takes {times:.2f} times as long" in text for text in notes.said) == is_named
+
+
+def test_the_speed_at_the_beginning_is_that_of_the_processors_that_are_compared_later(sabotage, monkeypatch):
+    """A run on a GPU is asked for one processor, and then timed on whichever is quiet."""
+    probed = []
+
+    def probe(cpus):
+        probed.append(tuple(cpus))
+        return 1.0
+
+    others = (0, 1, 2)
+    monkeypatch.setattr("rnnbench.session.on_quiet_processors", lambda method, device: replace(method, cpus=others))
+    for place in ("rnnbench.session", "rnnbench.launch.busy"):
+        monkeypatch.setattr(f"{place}.fastest_probe", probe)
+    plan = rnnbench.make_plan(["sabotage/packed/honest"], [TINY], device="cpu", phases=["forward"])
+    run = begin_run(plan, make_method(effort="quick"), Path("run"), Listener())
+    assert describe_change(run.machine, run.method) == ""
+    assert probed == [others, others]
 
 
 def test_a_launch_on_a_quiet_machine_is_not(sabotage):

@@ -98,12 +98,13 @@ def begin_run(
             )
     prepared = prepare(within_memory(plan, method), listener)
     device: Device = "cuda" if all(case.device == "cuda" for case in prepared.cases) else "cpu"
+    quiet = on_quiet_processors(method, device)
     new_run = Run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
-        machine=msgspec.structs.replace(describe_machine(), probe_s=fastest_probe(method.cpus)),
-        method=on_quiet_processors(method, device),
+        machine=msgspec.structs.replace(describe_machine(), probe_s=fastest_probe(quiet.cpus)),
+        method=quiet,
         data=data,
         workloads=plan.workloads,
         proved_on={name: small_version(workload).name for name, workload in plan.workloads.items()},
@@ -215,11 +216,10 @@ class Session:
             limit_seconds=limit_seconds or stored.limit_seconds,
             ahead=ahead or stored.ahead,
             repeats=stored.repeats if repeats is None else repeats,
+            launches=stored.launches if more is None else more.launches,
         )
-        self.run = msgspec.structs.replace(contents.run, method=method)
-        if more is not None:
-            method = msgspec.structs.replace(method, launches=more.launches)
-            self.run = msgspec.structs.replace(self.run, method=method, cases=more.cases)
+        cases = contents.run.cases if more is None else more.cases
+        self.run = msgspec.structs.replace(contents.run, method=method, cases=cases)
         self.damaged = contents.damaged
         self._folder = folder
         self._listener = listener
