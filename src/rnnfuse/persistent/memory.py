@@ -146,11 +146,10 @@ class Memory:
             self._text.write(value.level, self.storing(place, moment, column, name))
 
     def storing(self, place: Place, moment: str, column: str, name: str) -> str:
-        # A value without columns is the same for all programs that share sequences; one of them stores it.
-        mask, shape = ("here", "BLOCK_UNITS") if column else ("in_rows_of_one", "1")
-        whole = f"tl.zeros((BLOCK_ROWS, {shape}), tl.float32) + {name}" if _is_number(name) else name
-        typed = f"tl.broadcast_to({whole}, (BLOCK_ROWS, {shape})).to({place.name}.dtype.element_ty)"
-        return f"tl.store({place.address(moment, 'row', column)}, {typed}, mask={mask})"
+        at = place.address(moment, "row", column)
+        if not column:  # the same for all programs that share sequences: one of them stores it
+            return storing_narrow(place, at, name, "in_rows_of_one")
+        return f"tl.store({at}, {_spread(place, name)}, mask=here)"
 
     def rounded(self, name: str, dtype: torch.dtype) -> str:
         """Kept in float32, with the precision of its type."""
@@ -161,6 +160,21 @@ class Memory:
         if dtype is torch.bool:
             return f"(({name}) != 0)"
         raise Inexpressible(f"it has values of type {dtype}")
+
+
+def storing_narrow(place: Place, at: str, name: str, mask: str) -> str:
+    """One number for each row, written as if it were as wide as the units, of which only the first is stored.
+
+    For Triton it is then like all other values: a tensor of one column would be moved to other threads first, and all
+    threads of a program wait for each other twice.
+    """
+    address = f"tl.max_contiguous({at} + own_column, (1, BLOCK_UNITS))"
+    return f"tl.store({address}, {_spread(place, name)}, mask={mask} & (own_column == 0))"
+
+
+def _spread(place: Place, name: str) -> str:
+    whole = f"tl.zeros((BLOCK_ROWS, BLOCK_UNITS), tl.float32) + {name}" if _is_number(name) else name
+    return f"tl.broadcast_to({whole}, (BLOCK_ROWS, BLOCK_UNITS)).to({place.name}.dtype.element_ty)"
 
 
 def _is_number(text: str) -> bool:

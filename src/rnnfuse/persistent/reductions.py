@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from ..rewriting import operands
-from .memory import Memory
+from .memory import Memory, storing_narrow
 from .text import Inexpressible, Text, Value
 
 aten = torch.ops.aten
@@ -58,7 +58,7 @@ class Reductions:
         given, _, weight, bias, smallest = operands(node)
         value, text = self._value(given), self._text
         level, columns, pieces = value.level, self._memory.columns(given), len(value.pieces)
-        own_columns = f"({pieces}.0 * tl.sum(tl.where(in_units, 1.0, 0.0), 1, keep_dims=True))"
+        own_columns = f"{pieces}.0 * tl.minimum({text.units} - unit_block * BLOCK_UNITS, BLOCK_UNITS)"
         count = text.assign(level, "count", own_columns)
         mean = text.assign(level, "mean", f"{self._own(level, value.pieces, 'sum')} / {count}")
         squares = self._own(level, [f"({one} - {mean}) * ({one} - {mean})" for one in value.pieces], "sum")
@@ -132,7 +132,7 @@ class Reductions:
         text, names = self._text, []
         for number, name in enumerate(own):
             at = place.address("parity", "row", f"{number * self._most} + unit_block")
-            text.write(level, f"tl.store({at}, {name}, mask=in_rows)")
+            text.write(level, storing_narrow(place, at, name, "in_rows"))
             tiles = []
             for first in range(0, self._most, WIDTH):
                 programs = f"({first} + tl.arange(0, {WIDTH})[None, :])"
