@@ -61,7 +61,7 @@ def test_other_cells(kernels, cell):
     assert len(kernels.made) == 2
 
 
-@pytest.mark.parametrize("tile", [Tile(16, 32, 4, "ieee"), Tile(32, 8, 8, "ieee"), Tile(16, 64, 1, "ieee")])
+@pytest.mark.parametrize("tile", [Tile(16, 32, 4, "ieee"), Tile(32, 8, 8, "ieee"), Tile(16, 64, 2, "ieee")])
 def test_the_tile_changes_nothing(monkeypatch, tile):
     kernels = Kernels(monkeypatch, tile)
     _, pairs = both(LayerNormLstm(5, UNITS), torch.randn(2, 17, 5), compile=False)
