@@ -1,8 +1,8 @@
 """The published runs on a GPU: a row for each of the tables of 2018 and 2019, and the fastest of every framework.
 
-`python benchmarks/gpu.py FOLDER WORKLOAD… [--phase PHASE] [--precision PRECISION] [--chosen]` starts a run, or
-resumes the one in that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has three
-launches, those with a wide interval get six: on a host with other tenants the launches of host-bound rows differ.
+`python benchmarks/gpu.py FOLDER WORKLOAD… [--phase PHASE] [--precision PRECISION] [--chosen]` starts a run, or resumes
+the one in that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has
+three launches, those with a wide interval get six: on a host with other tenants, launches of host-bound rows differ.
 """
 
 import argparse
@@ -29,11 +29,16 @@ SYSTEMS = {
     "equinox": "cell/jit-scan",
 }
 #: What somebody would choose, and the plain loop: for precisions and workloads where the other rows tell nothing new.
-CHOSEN = (
-    "pytorch/fine/eager pytorch/fine/rnnfuse-cudagraph pytorch/stack/eager pytorch/stack/cudagraph "
-    "tensorflow/packed/xla tensorflow/stack/graph keras-tensorflow/layer/graph-dense keras-jax/layer/jit "
-    "keras-torch/layer/eager jax/fine/jit-scan jax/stack/jit flax/cell/jit-scan equinox/cell/jit-scan"
-).split()
+CHOSEN = {
+    "pytorch": "fine/eager fine/rnnfuse-cudagraph stack/eager stack/cudagraph",
+    "tensorflow": "packed/xla stack/graph",
+    "keras-tensorflow": "layer/graph-dense",
+    "keras-jax": "layer/jit",
+    "keras-torch": "layer/eager",
+    "jax": "fine/jit-scan stack/jit",
+    "flax": "cell/jit-scan",
+    "equinox": "cell/jit-scan",
+}
 MOST_LAUNCHES = 6
 
 
@@ -48,8 +53,8 @@ def main() -> None:
     given = parser.parse_args()
     with Progress() as progress:
         if not (given.folder / "run.json").exists():
-            systems = [f"{name}/{system}" for name in given.framework for system in SYSTEMS[name].split()]
-            systems = [name for name in systems if not given.chosen or name in CHOSEN]
+            rows = CHOSEN if given.chosen else SYSTEMS
+            systems = [f"{name}/{system}" for name in given.framework for system in rows[name].split()]
             plan = rnnbench.make_plan(
                 systems, given.workloads, phases=given.phase, device="cuda", precisions=given.precision
             )
