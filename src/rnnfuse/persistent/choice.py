@@ -84,7 +84,6 @@ def _choose(loop: Loop) -> Choice:
         if not place.is_alone:
             return Choice(None, f"{name} is not one kernel: {NO_STREAM}, so that it could not be measured")
         found = _measured(kernel, loop, tiles, place)
-        torch.cuda.empty_cache()  # what its graphs had serves nobody else
         private.remember(key, found)
     return _read(json.loads(found), name, kernel, loop)
 
@@ -144,6 +143,8 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
+    del trial
+    torch.cuda.empty_cache()  # what it had in graphs serves nobody else
     return json.dumps({"ordinary": ordinary, "tiles": [[tile, time] for tile, time in times.items()]})
 
 

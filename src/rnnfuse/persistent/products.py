@@ -18,6 +18,7 @@ from .text import Inexpressible, Text, Value
 aten = torch.ops.aten
 
 FEWEST = 16  # columns of a product, and units of a cell
+COLUMNS_OF_WARP = 8  # of a product on tensor cores
 WIDEST = 256
 
 
@@ -32,11 +33,12 @@ class Source(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Of weights: some of those before `end`."""
+    """Of weights: some of those before `end`, in parts."""
 
     start: int
     width: int
     end: int
+    parts: int
 
 
 class Products:
@@ -44,10 +46,8 @@ class Products:
         self, plan: Plan, form: Form, memory: Memory, text: Text, value: Callable[[fx.Node], Value], warps: int
     ) -> None:
         self._plan, self._form, self._memory, self._text, self._value = plan, form, memory, text, value
-        # The left side is cut into parts, whose products are added: each warp has a part of its own, none reads what
-        # another reads, and no warp has a long chain of instructions that wait for each other.
-        self._parts = warps
-        self._sides: dict[tuple[Source, int, int], str] = {}
+        self._warps = warps
+        self._sides: dict[tuple[Source, int, int, int], str] = {}
         self.weights: Counter[torch.dtype] = Counter()  # that a program holds for each of its units
 
     def product(self, node: fx.Node) -> Value:
@@ -61,22 +61,26 @@ class Products:
         names: list[str] = []
         while len(names) < columns // units:
             together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
+            # Where there are too few columns for all warps, the left side is cut into parts, whose products are added:
+            # each warp has a part of its own, and none reads what another reads.
+            parts = 1 if together * FEWEST >= COLUMNS_OF_WARP * self._warps else self._warps
             total, before = "", 0
             for source in sources:
-                for start, width in _tiles(source.columns, self._parts):
-                    side = self._side(source, start, width, level)
-                    lines = Lines(before + start, width, before + source.columns)
+                for start, width in _tiles(source.columns, parts):
+                    side = self._side(source, start, width, parts, level)
+                    lines = Lines(before + start, width, before + source.columns, parts)
                     weight = self._weight(weights, len(names), together, lines)
                     added = f", {total}" if total else ""
                     dot = f"tl.dot({side}, {weight}{added}, input_precision=PRECISION)"
                     total = self._text.assign(level, "product", dot)
                 before += source.columns
-            names += self._apart(self._added_up(total, together, level), together, level)
+            if parts > 1:
+                total = self._added_up(total, together, parts, level)
+            names += self._apart(total, together, level)
         return Value(names, level, True)
 
-    def _added_up(self, name: str, together: int, level: int) -> str:
+    def _added_up(self, name: str, together: int, parts: int, level: int) -> str:
         """The sum of all parts, in pairs: `tl.sum` over the first dimension takes far longer."""
-        parts = self._parts
         name = self._text.assign(level, "product", f"tl.permute({name}, (1, 2, 0))")
         while parts > 1:
             even, odd = self._halves(name, f"{together} * BLOCK_UNITS", parts, level)
@@ -99,12 +103,13 @@ class Products:
         self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, (BLOCK_ROWS, {columns}, {inner})))")
         return even, odd
 
-    def _side(self, source: Source, start: int, width: int, level: int) -> str:
-        key = (source._replace(level=level), start, width)
+    def _side(self, source: Source, start: int, width: int, parts: int, level: int) -> str:
+        key = (source._replace(level=level), start, width, parts)
         if key not in self._sides:
-            place, columns = source.place, self._in_parts(width, "None, :")
-            inside = f"in_rows[None] & ({columns} < {source.columns - start})"
-            at = place.address(source.moment, "row[None]", f"{source.start + start} + {columns}")
+            place, columns = source.place, _along(width, parts, "[None, :]")
+            row, in_rows = ("row", "in_rows") if parts == 1 else ("row[None]", "in_rows[None]")
+            inside = f"{in_rows} & ({columns} < {source.columns - start})"
+            at = place.address(source.moment, row, f"{source.start + start} + {columns}")
             # Not from the first cache, which knows nothing of what other programs have written.
             load = f'tl.load({at}, mask={inside}, other=0.0, cache_modifier=".cg")'
             self._sides[key] = self._text.load(level, "side", load)
@@ -114,17 +119,12 @@ class Products:
         """Some lines of the weights, for a few pieces of each unit: those of a unit stand side by side."""
         before = self._text.before
         self.weights[self._plan.dtype(place.node)] += some.width * together  # type: ignore[arg-type]
-        name, lines = f"weight{len(before)}", f"({some.start} + {self._in_parts(some.width, ':, None')})"
-        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, None, :]"
+        name, lines = f"weight{len(before)}", f"({some.start} + {_along(some.width, some.parts, '[:, None]')})"
+        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, {'None, ' if some.parts > 1 else ''}:]"
         unit = f"(unit_block * BLOCK_UNITS + {number} // {together})"
         at = place.address("", lines, f"({first} + {number} % {together}) * {self._text.units} + {unit}")
         before.append(f"{name} = tl.load({at}, mask=({lines} < {some.end}) & ({unit} < {self._text.units}), other=0.0)")
         return name
-
-    def _in_parts(self, width: int, place: str) -> str:
-        """So many numbers at this place of a tile's two dimensions; the parts are the first of three."""
-        each = width // self._parts
-        return f"(tl.arange(0, {self._parts})[:, None, None] * {each} + tl.arange(0, {each})[None, {place}])"
 
     # --- the left side ---
 
@@ -167,6 +167,14 @@ def bounds(plan: Plan, node: fx.Node) -> tuple[int, int]:
     width = shape[-1]
     first, last, _ = slice(start, end).indices(width)
     return first, last
+
+
+def _along(width: int, parts: int, place: str) -> str:
+    """So many numbers in a tile of two dimensions, at this place; in parts, which are a dimension of their own."""
+    if parts == 1:
+        return f"tl.arange(0, {width}){place}"
+    each = width // parts
+    return f"(tl.arange(0, {parts})[:, None, None] * {each} + tl.arange(0, {each})[None, {place[1:]})"
 
 
 def _tiles(columns: int, parts: int) -> list[tuple[int, int]]:
