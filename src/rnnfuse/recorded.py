@@ -30,7 +30,6 @@ class Graphs:
         if not self._place.is_alone:  # the end of somebody else's graph would take what cuBLAS needs
             raise RuntimeError(NO_STREAM)
         self._pool = torch.cuda.graph_pool_handle()
-        torch.cuda.empty_cache()  # memory of the calls before cannot be the graphs', and would lie idle from now on
 
     def record(self, function: Callable[[], list[Any]]) -> tuple[list[Any], Callable[[], None]]:
         """What a function returns, and how its values are computed again, in the same places."""

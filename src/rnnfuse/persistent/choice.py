@@ -143,8 +143,6 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, error)
     ordinary = _microseconds(trial.replay)
-    del trial
-    torch.cuda.empty_cache()  # what it had in graphs serves nobody else
     return json.dumps({"ordinary": ordinary, "tiles": [[tile, time] for tile, time in times.items()]})
 
 
