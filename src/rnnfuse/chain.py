@@ -55,9 +55,12 @@ def kept_by(links: Sequence[Link], passes: Sequence[ForwardPass]) -> tuple[Kept,
 
 
 def run_backward(
-    links: Sequence[Link], kept: Kept, tensors: Sequence[Tensor], gradients: Sequence[Tensor]
+    links: Sequence[Link], kept: Kept, tensors: Sequence[Tensor], gradients: Sequence[Tensor], to_inputs: bool
 ) -> list[Tensor | None]:
-    """The gradients of all that the chain was given, from those of all that came out of it."""
+    """The gradients of all that the chain was given, from those of all that came out of it.
+
+    `to_inputs`: whether those of the first layer's sequences are wanted. They cost a product over all steps.
+    """
     d_last = divided(gradients[1:], [link.counts[1] for link in links])
     d_states = gradients[1 + sum(link.counts[1] for link in links) :]
     rest = iter(tensors)
@@ -73,7 +76,8 @@ def run_backward(
         every.append(buffers)
     for link, buffers, d_end in zip(links[::-1], every[::-1], d_last[::-1], strict=True):
         d_outputs = passes[-1].reserve_input_gradient() if passes else gradients[0].contiguous()
-        passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states))
+        wanted = to_inputs or len(passes) < len(links) - 1
+        passes.append(BackwardPass(link.plan, link.options, buffers, d_outputs, d_end, d_states, wanted))
     run_layers(passes, kept.steps, not links[0].options.reverse, kept.device)
     found: list[Tensor | None] = []
     for link, one in zip(links, passes[::-1], strict=True):

@@ -57,7 +57,8 @@ class Fused(torch.autograd.Function):
         if torch.is_grad_enabled():  # somebody wants the derivative of this derivative
             return (None, None, *derivative_by_loop(links, saved[: ctx.count], gradients))
         with private.no_autocast(ctx.kept.device.type):
-            found = run_backward(links, ctx.kept, saved[ctx.count :], gradients)
+            to_inputs = any(ctx.needs_input_grad[2 : 2 + links[0].counts[0]])
+            found = run_backward(links, ctx.kept, saved[ctx.count :], gradients, to_inputs)
         if ctx.kind is not None:
             ctx.kind.ended(ctx.number)
         return (None, None, *found)

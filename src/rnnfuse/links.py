@@ -23,6 +23,11 @@ class Link(NamedTuple):
     counts: tuple[int, int, int, int, int]
 
 
+def needs_input_gradients(links: Sequence[Link], tensors: Sequence[Tensor]) -> bool:
+    """Whether the gradients of the sequences that a chain is given are wanted."""
+    return any(one.requires_grad for one in tensors[: links[0].counts[0]])
+
+
 def divided(tensors: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
     found, left = [], list(tensors)
     for count in counts:

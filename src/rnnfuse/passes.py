@@ -137,8 +137,10 @@ class BackwardPass:
         d_outputs: Tensor,
         d_last: Sequence[Tensor],
         d_states: Sequence[Tensor] = (),
+        to_inputs: bool = True,
     ) -> None:
-        self._plan, self._buffers = plan, buffers
+        """`to_inputs`: whether the gradients of the sequences are wanted."""
+        self._plan, self._buffers, self._to_inputs = plan, buffers, to_inputs
         buffers.put(plan.step.ports.d_output, d_outputs)
         self.loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile, options.persistent)
         self.loop.begin(d_last)
@@ -147,6 +149,8 @@ class BackwardPass:
     def run(self, start: int, stop: int) -> None:
         """The loop, and the gradients of the inputs of these steps."""
         run_range(self.loop, start, stop)
+        if not self._to_inputs:
+            return
         part = self._plan.after_for_inputs
         for node, value in zip(part.outputs, self._buffers.run_over_steps(part, start, stop), strict=True):
             self._buffers.store(node, value, start, stop)
@@ -177,7 +181,7 @@ class BackwardPass:
             )
 
         return Gradients(
-            [None if one is None else buffers.whole(one) for one in plan.d_sequences],
+            [None if one is None or not self._to_inputs else buffers.whole(one) for one in plan.d_sequences],
             self.loop.end(),
             [total(one) for one in plan.d_extras],
             [total(one) for one in plan.d_trained],

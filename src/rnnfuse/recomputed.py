@@ -44,6 +44,7 @@ class Recomputed(torch.autograd.Function):
         states = divided(kept, [link.counts[1]] * len(ctx.ranges))
         d_state, d_states = list(gradients[1 : 1 + link.counts[1]]), gradients[1 + link.counts[1] :]
         d_sequences: list[list[Tensor]] = [[] for _ in inputs.sequences]
+        to_inputs = any(ctx.needs_input_grad[1 : 1 + link.counts[0]])
         sums: list[Any] = [None] * (link.counts[2] + link.counts[3])
         with private.no_autocast(tensors[0].device.type):
             for (start, stop), state in zip(ctx.ranges[::-1], states[::-1], strict=True):
@@ -55,7 +56,7 @@ class Recomputed(torch.autograd.Function):
                 again = ForwardPass(link.plan, link.options, of_range, keep=True, draws=cut(drawn))
                 again.run(0, stop - start)
                 d_outputs, more = cut(gradients[:1])[0], cut(d_states)
-                backwards = BackwardPass(link.plan, link.options, again.buffers, d_outputs, d_state, more)
+                backwards = BackwardPass(link.plan, link.options, again.buffers, d_outputs, d_state, more, to_inputs)
                 backwards.run(0, stop - start)
                 found = backwards.gradients()
                 d_state = found.state

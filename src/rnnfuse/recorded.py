@@ -16,7 +16,7 @@ from torch import Tensor
 from . import private
 from .captured import place_of
 from .chain import Kept, kept_by, run_backward, run_forward
-from .links import Link, divided
+from .links import Link, divided, needs_input_gradients
 from .passes import room_for_draws
 from .plan import Plan
 from .streams import NO_STREAM, captured_on, stepwise
@@ -51,7 +51,7 @@ class Recorded:
         # Whoever calls first: tensors that inference mode makes cannot be written to outside of it.
         with torch.inference_mode(False), torch.no_grad():
             self._make_room(links, tensors)
-            self._record(links, keep)
+            self._record(links, keep, needs_input_gradients(links, tensors))
 
     def _make_room(self, links: Sequence[Link], tensors: Sequence[Tensor]) -> None:
         steps, rows = tensors[0].shape[:2]
@@ -67,7 +67,7 @@ class Recorded:
         self._draws = [one for link in links for one in room_for_draws(link.plan, steps, rows, tensors[0].device)]
         self._brought += self._draws
 
-    def _record(self, links: Sequence[Link], keep: bool) -> None:
+    def _record(self, links: Sequence[Link], keep: bool, to_inputs: bool) -> None:
         count = 1 + sum(link.counts[1] for link in links)
         kept: list[Kept] = []
 
@@ -82,7 +82,7 @@ class Recorded:
             return found
 
         def backward(values: Sequence[Tensor]) -> list[Tensor | None]:
-            found = run_backward(links, kept[0], values, self._d_results)
+            found = run_backward(links, kept[0], values, self._d_results, to_inputs)
             return [None if one is None else one.contiguous() for one in found]
 
         # Once without a graph, on the same memory: whatever is compiled, loaded or measured at a first call cannot be

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from . import private
 from .chain import kept_by, run_backward, run_forward
-from .links import Link, derivative_by_loop
+from .links import Link, derivative_by_loop, needs_input_gradients
 from .passes import draw_numbers
 from .recorded import RECORDERS, Recorded
 
@@ -111,6 +111,7 @@ def _key(links: Sequence[Link], tensors: Sequence[Tensor], keep: bool) -> tuple[
     device, settings = tensors[0].device, torch.backends.cuda.matmul
     found: list[Any] = [
         keep,
+        needs_input_gradients(links, tensors),
         torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0,
         settings.allow_tf32,
         settings.allow_fp16_reduced_precision_reduction,
@@ -174,7 +175,8 @@ class Replayed(torch.autograd.Function):
             kind.refuse()
             with private.no_autocast(tensors[0].device.type):
                 kept, values = kept_by(links, run_forward(links, tensors, True, draws))
-                found = run_backward(links, kept, values, complete)
+                to_inputs = any(ctx.needs_input_grad[2 : 2 + links[0].counts[0]])
+                found = run_backward(links, kept, values, complete, to_inputs)
         return (None, None, *found)
 
 

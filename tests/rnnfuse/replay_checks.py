@@ -10,7 +10,20 @@ import pytest
 import torch
 from cells import Attending, Dropping, FineLstm, GruBefore
 from helpers import assert_same
-from replaying import CALLS, a_layer, by_loops, chain, change, compare, doubles, known, replays, three_cells, warmed
+from replaying import (
+    CALLS,
+    a_layer,
+    an_input,
+    by_loops,
+    chain,
+    change,
+    compare,
+    doubles,
+    known,
+    replays,
+    three_cells,
+    warmed,
+)
 from torch.utils.checkpoint import checkpoint
 
 import rnnfuse
@@ -21,7 +34,7 @@ def inputs_and_weights_change(device, kind):
     cells = three_cells(device, kind)
     stack, call = chain(cells)
     for number in range(CALLS + 4):
-        compare(call, cells, doubles(device, 9, 4, 5))
+        compare(call, cells, an_input(device))
         change(cells)
         assert replays(stack) == (number >= CALLS)
 
@@ -31,7 +44,7 @@ def lengths_change(device, kind):
     stack, call = chain(cells)
     for number in range(CALLS + 3):
         lengths = torch.tensor([9, 1 + number, 3, 9 - number], device=device)
-        compare(call, cells, doubles(device, 9, 4, 5), lengths=lengths)
+        compare(call, cells, an_input(device), lengths=lengths)
     assert replays(stack) == 1
 
 
@@ -40,7 +53,7 @@ def states_are_given_and_get_gradients(device):
     stack, call = chain(cells)
     for _ in range(CALLS + 3):
         state = [tuple(doubles(device, 4, 8).requires_grad_() for _ in range(2)) for _ in cells]
-        compare(call, cells, doubles(device, 9, 4, 5), state, more=[one for pair in state for one in pair])
+        compare(call, cells, an_input(device), state, more=[one for pair in state for one in pair])
     assert replays(stack) == 1
 
 
@@ -53,17 +66,31 @@ def extra_inputs_get_gradients(device):
         def call(xs, state, lengths, memory):
             return layer(xs, state if state is None else state[0], lengths, memory=memory)
 
-        compare(call, [cell], doubles(device, 9, 4, 5), more=[memory], memory=memory)
+        compare(call, [cell], an_input(device), more=[memory], memory=memory)
     assert replays(layer) == 1
+
+
+def inputs_without_gradients_are_other_calls(device):
+    """Their gradient is not computed, and what was recorded without it serves no call that wants it."""
+    cell, layer = a_layer(device)
+    parameters = list(cell.parameters())
+    for _ in range(CALLS + 2):
+        xs = doubles(device, 9, 4, 5)
+        wanted = torch.autograd.grad(by_loops([cell], xs)[0].square().sum(), parameters)
+        assert_same(zip(torch.autograd.grad(layer(xs)[0].square().sum(), parameters), wanted, strict=True))
+    assert replays(layer) == 1
+    for _ in range(CALLS + 2):
+        compare(layer, [cell], doubles(device, 9, 4, 5))
+    assert replays(layer) == 2
 
 
 def two_calls_before_their_gradients(device):
     cell, layer = warmed(device)
     parameters = list(cell.parameters())
     for _ in range(2):
-        inputs = [doubles(device, 9, 4, 5) for _ in range(2)]
-        expected = [torch.autograd.grad(by_loops([cell], xs)[0].sum(), parameters) for xs in inputs]
-        outputs = [layer(xs)[0] for xs in inputs]
+        both = [an_input(device) for _ in range(2)]
+        expected = [torch.autograd.grad(by_loops([cell], xs)[0].sum(), parameters) for xs in both]
+        outputs = [layer(xs)[0] for xs in both]
         found = [torch.autograd.grad(ys.sum(), parameters) for ys in outputs]
         for pair in zip(found, expected, strict=True):
             assert_same(zip(*pair, strict=True))
@@ -74,7 +101,7 @@ def two_calls_before_their_gradients(device):
 def two_calls_before_their_gradients_from_the_beginning(device):
     _, layer = a_layer(device)
     for _ in range(CALLS + 2):
-        one, other = (layer(doubles(device, 9, 4, 5))[0] for _ in range(2))
+        one, other = (layer(an_input(device))[0] for _ in range(2))
         (one.sum() + other.sum()).backward()
     assert all(kind.recorded is None for kind in known(layer))  # nothing was recorded in vain
 
@@ -82,7 +109,7 @@ def two_calls_before_their_gradients_from_the_beginning(device):
 def a_graph_is_retained(device):
     cell, layer = warmed(device)
     parameters = list(cell.parameters())
-    xs = doubles(device, 9, 4, 5)
+    xs = an_input(device)
     expected, _ = by_loops([cell], xs)
     outputs, _ = layer(xs)
     for loss in (torch.sum, lambda ys: ys.square().sum()):
@@ -94,7 +121,7 @@ def a_graph_is_retained(device):
 
 def derivatives_of_derivatives(device):
     cell, layer = warmed(device)
-    xs = doubles(device, 9, 4, 5).requires_grad_()
+    xs = an_input(device)
 
     def second(outputs):
         (first,) = torch.autograd.grad(outputs.square().sum(), xs, create_graph=True)
@@ -118,7 +145,7 @@ def some_results_get_no_gradient(device):
         lambda ys, ends: ys[-1, :, 0].sum(),
     ]
     for number in range(CALLS + 2 * len(losses)):
-        xs = doubles(device, 9, 4, 5)
+        xs = an_input(device)
         loss = losses[number % len(losses)]
         ys, ends = by_loops(cells, xs)
         wanted = torch.autograd.grad(loss(ys, [ends[k : k + 2] for k in (0, 2, 4)]), parameters, allow_unused=True)
@@ -137,7 +164,7 @@ def gradients_are_none_where_they_were(device):
 
     cell, layer = a_layer(device, Idle)
     for _ in range(CALLS + 2):
-        layer(doubles(device, 9, 4, 5))[0].sum().backward()
+        layer(an_input(device))[0].sum().backward()
         assert cell.idle.grad is None
     assert replays(layer) == 1
 
@@ -147,7 +174,7 @@ def what_was_handed_out_stays(device):
     parameters = list(layer.parameters())
     kept = []
     for _ in range(3):
-        outputs, last = layer(doubles(device, 9, 4, 5))
+        outputs, last = layer(an_input(device))
         some = [outputs, *last, *torch.autograd.grad(outputs.square().sum() + last[1].sum(), parameters)]
         kept.append((some, [one.detach().clone() for one in some]))
     for some, copies in kept:
@@ -155,7 +182,7 @@ def what_was_handed_out_stays(device):
     assert replays(layer) == 1
     with torch.no_grad():
         outputs.mul_(2)  # as any other tensor
-    layer(doubles(device, 9, 4, 5))[0].mul_(2).sum().backward()
+    layer(an_input(device))[0].mul_(2).sum().backward()
 
 
 def gradients_add_up(device):
@@ -163,7 +190,7 @@ def gradients_add_up(device):
     parameters = list(cell.parameters())
     total = [torch.zeros_like(one) for one in parameters]
     for _ in range(3):
-        xs = doubles(device, 9, 4, 5)
+        xs = an_input(device)
         for one, more in zip(total, torch.autograd.grad(by_loops([cell], xs)[0].sum(), parameters), strict=True):
             one += more
         layer(xs)[0].sum().backward()
@@ -172,11 +199,11 @@ def gradients_add_up(device):
 
 def weights_that_change_before_the_gradient_are_noticed(device):
     cell, layer = warmed(device)
-    outputs, _ = layer(doubles(device, 9, 4, 5))
+    outputs, _ = layer(an_input(device))
     change([cell])
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         outputs.sum().backward()
-    compare(layer, [cell], doubles(device, 9, 4, 5))
+    compare(layer, [cell], an_input(device))
 
 
 def other_parameters_and_shapes_are_other_calls(device):
@@ -204,23 +231,23 @@ def only_so_many_are_known(device):
         layer(doubles(device, steps % 128 + 1, 1 + steps // 128, 5))
     assert len(known(layer)) <= replayed.MOST_KNOWN
     assert replays(layer) == 1
-    compare(layer, [cell], doubles(device, 9, 4, 5))
+    compare(layer, [cell], an_input(device))
 
 
 def without_gradients(device):
     cell, layer = a_layer(device)
     with torch.inference_mode():
         for _ in range(CALLS + 2):
-            layer(doubles(device, 9, 4, 5))
+            layer(an_input(device))
     assert replays(layer) == 1
     for _ in range(CALLS + 2):
         with torch.no_grad():
-            xs = doubles(device, 9, 4, 5)
+            xs = an_input(device)
             found, last = layer(xs)
             expected, ends = by_loops([cell], xs)
         assert not found.requires_grad
         assert_same(zip([found, *last], [expected, *ends], strict=True))
-        compare(layer, [cell], doubles(device, 9, 4, 5))
+        compare(layer, [cell], an_input(device))
     assert replays(layer) == 2
 
 
@@ -228,17 +255,17 @@ def a_call_without_gradients_disturbs_none(device):
     cell, layer = warmed(device)
     parameters = list(cell.parameters())
     for _ in range(CALLS + 2):
-        xs = doubles(device, 9, 4, 5)
+        xs = an_input(device)
         outputs, _ = layer(xs)
         with torch.no_grad():
-            layer(doubles(device, 9, 4, 5))
+            layer(an_input(device))
         expected = torch.autograd.grad(by_loops([cell], xs)[0].sum(), parameters)
         assert_same(zip(torch.autograd.grad(outputs.sum(), parameters), expected, strict=True))
     assert replays(layer) == 2
 
 
 def some_calls_are_never_replayed(device):
-    xs, long = doubles(device, 9, 4, 5), doubles(device, replayed.LONGEST + 1, 2, 5)
+    xs, long = an_input(device), doubles(device, replayed.LONGEST + 1, 2, 5)
     for options, given, more in (
         ({"replay": False}, xs, {}),
         ({"compile": False}, xs, {}),
@@ -257,7 +284,7 @@ def checkpoints(device):
     for reentrant in (False, True):
         cell, layer = warmed(device)
         for _ in range(CALLS + 2):
-            xs = doubles(device, 9, 4, 5).requires_grad_()
+            xs = an_input(device)
             expected = torch.autograd.grad(by_loops([cell], xs)[0].square().sum(), [xs, *cell.parameters()])
             for one in (xs, *cell.parameters()):
                 one.grad = None
@@ -295,8 +322,8 @@ def copies_begin_anew(device):
     assert not known(other)
     change([cell])
     for _ in range(CALLS + 2):
-        compare(other, [other.cell], doubles(device, 9, 4, 5))
-        compare(layer, [cell], doubles(device, 9, 4, 5))
+        compare(other, [other.cell], an_input(device))
+        compare(layer, [cell], an_input(device))
     assert replays(layer) == replays(other) == 1
 
 
@@ -318,7 +345,7 @@ def what_cannot_be_recorded_runs_as_before(device, monkeypatch, caplog):
     monkeypatch.setattr(recorded, "run_backward", failing)
     with caplog.at_level(logging.DEBUG, "rnnfuse"):
         for _ in range(CALLS + 2):
-            compare(layer, [cell], doubles(device, 9, 4, 5))
+            compare(layer, [cell], an_input(device))
     assert [record.message for record in caplog.records if "replayed" in record.message] == [
         "rnnfuse: calls of a kind are not replayed: not today"
     ]
@@ -333,6 +360,7 @@ WITH_A_CELL = [inputs_and_weights_change, lengths_change]
 ALL = [
     states_are_given_and_get_gradients,
     extra_inputs_get_gradients,
+    inputs_without_gradients_are_other_calls,
     two_calls_before_their_gradients,
     two_calls_before_their_gradients_from_the_beginning,
     a_graph_is_retained,

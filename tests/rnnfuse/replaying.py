@@ -17,6 +17,11 @@ def doubles(device, *shape):
     return torch.randn(*shape, dtype=torch.float64, device=device)
 
 
+def an_input(device):
+    """Like those of a layer that is `warmed`."""
+    return doubles(device, 9, 4, 5).requires_grad_()
+
+
 def by_loops(cells, xs, state=None, lengths=None, extras=None):
     """The outputs of plain loops on top of each other, and the last states of all."""
     ends = []
@@ -78,9 +83,9 @@ def a_layer(device, kind=FineLstm, **options):
 
 
 def warmed(device, kind=FineLstm, **options):
-    """A layer whose calls with [9, 4, 5] are replayed."""
+    """A layer whose calls with [9, 4, 5] are replayed, where the gradient of those is wanted as well."""
     cell, layer = a_layer(device, kind, **options)
     for _ in range(CALLS + 1):
-        compare(layer, [cell], doubles(device, 9, 4, 5))
+        compare(layer, [cell], an_input(device))
     assert replays(layer) == 1
     return cell, layer

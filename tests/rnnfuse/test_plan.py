@@ -7,6 +7,7 @@ from helpers import assert_same, both, doubles, plain_loop, plan_of
 from torch import nn
 
 import rnnfuse
+from rnnfuse.buffers import Buffers
 from rnnfuse.zones import Zone
 
 
@@ -21,7 +22,6 @@ def products(plan, zone):
 
 @pytest.mark.parametrize(
     ("kind", "in_a_step", "sums"),
-    # A layer norm's own derivative makes the gradients of its parameters as well: they are added up in the loop.
     [(FineLstm, 1, 0), (Peephole, 1, 0), (LayerNormLstm, 1, 0), (SLstm, 1, 0), (GruBefore, 2, 0)],
 )
 def test_a_step_has_as_few_products_as_it_can(kind, in_a_step, sums):
@@ -41,6 +41,40 @@ def test_gradients_of_gates_lie_side_by_side_once_and_a_last_product_is_written_
     assert len(back.within) == 3  # those of the gates with a peephole, which are needed one by one too
     assert len({one.output for one in back.within.values()}) == 1
     assert products(plan_of(layer), Zone.AFTER) == 3  # of the inputs, of all w, of all u
+
+
+def test_gradients_of_a_layer_norms_parameters_are_one_operator_after_the_loop():
+    layer = rnnfuse.Recurrent(LayerNormLstm(3, 4), compile=False)
+    layer(torch.randn(6, 5, 3))
+    plan = plan_of(layer)
+
+    def wanted(zone):
+        """Which gradients the derivatives of layer norms make there: of what is normalised, of weight and bias."""
+        nodes = [one for one in plan.zones.in_zone(zone) if "layer_norm_backward" in str(one.target)]
+        return sorted(node.args[-1] for node in nodes)
+
+    assert wanted(Zone.BACK) == [[True, False, False]] * 2
+    assert wanted(Zone.AFTER) == [[False, True, True]] * 3 + [[True, False, False]]
+    assert not any("mul" in str(node.target) for node in plan.zones.in_zone(Zone.AFTER))
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradients_of_the_inputs_are_computed_only_where_they_are_wanted(monkeypatch, layers, recompute):
+    if recompute and layers > 1:
+        pytest.skip("what is computed again is one layer at a time")
+    ran, run = [], Buffers.run_over_steps
+    monkeypatch.setattr(
+        Buffers, "run_over_steps", lambda self, part, *range: ran.append(part) or run(self, part, *range)
+    )
+    stack = rnnfuse.Stack([FineLstm(3 if k == 0 else 4, 4) for k in range(layers)], compile=False, recompute=recompute)
+    for wanted in (False, True, False):
+        ran.clear()
+        stack(torch.randn(6, 5, 3, requires_grad=wanted))[0].sum().backward()
+        plans = [plan_of(layer) for (layer,) in stack.layers]
+        below, *above = [sum(part is plan.after_for_inputs for part in ran) > 0 for plan in plans]
+        assert below == wanted
+        assert all(above)
 
 
 def test_gradients_of_biases_are_added_up_at_once():

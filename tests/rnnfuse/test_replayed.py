@@ -11,7 +11,7 @@ import torch
 from cells import CELLS, Counter, Heads, OwnOutput
 from helpers import assert_same
 from replay_checks import ALL, WITH_A_CELL
-from replaying import by_loops, doubles, replays, warmed
+from replaying import an_input, by_loops, replays, warmed
 
 from rnnfuse import private, recorded, streams
 
@@ -67,7 +67,7 @@ def test_two_threads_use_one_layer():
     def work(seed):
         for number in range(20):
             generator = torch.Generator().manual_seed(100 * seed + number)
-            xs = torch.randn(9, 4, 5, dtype=torch.float64, generator=generator)
+            xs = torch.randn(9, 4, 5, dtype=torch.float64, generator=generator).requires_grad_()
             expected, _ = by_loops([cell], xs)
             wanted = torch.autograd.grad(expected.sum(), parameters)
             outputs, _ = layer(xs)
@@ -82,7 +82,7 @@ def test_parameters_that_have_moved_meanwhile_are_noticed():
     """As where a parameter is spread over several GPUs and gathered again for the derivative."""
     cell, layer = warmed("cpu")
     parameters = list(cell.parameters())
-    xs = doubles("cpu", 9, 4, 5)
+    xs = an_input("cpu")
     expected = torch.autograd.grad(by_loops([cell], xs)[0].sum(), parameters)
     with torch.autograd.graph.saved_tensors_hooks(lambda one: one, lambda one: one.clone()):
         outputs, _ = layer(xs)
