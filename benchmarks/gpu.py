@@ -12,8 +12,10 @@ from pathlib import Path
 import rnnbench
 from rnnbench.analysis.stability import wide_cases
 from rnnbench.cli.progress import Progress
+from rnnbench.domain.result import Limit
 from rnnbench.method import make_method
 from rnnbench.session import MoreLaunches, begin_run, resume
+from rnnbench.store import append, read_folder
 
 #: Frameworks that this machine lacks are left out by naming others with --framework.
 SYSTEMS = {
@@ -50,6 +52,7 @@ def main() -> None:
     parser.add_argument("--precision", nargs="*", default=["fp32"])
     parser.add_argument("--framework", nargs="*", default=list(SYSTEMS))
     parser.add_argument("--chosen", action="store_true", help="about half of the rows")
+    parser.add_argument("--limits", type=Path, help="of the machine: from this run on it, instead of once more")
     given = parser.parse_args()
     with Progress() as progress:
         if not (given.folder / "run.json").exists():
@@ -60,9 +63,12 @@ def main() -> None:
             )
             # Four seconds of samples at most, five times that set aside: launches differ more than longer samples tell.
             method = make_method(
-                launches=3, repeats=1, threads=1, ahead=12, limit_seconds=150, sample_seconds=4.0, warm_seconds=1.0
+                launches=3, repeats=1, threads=1, ahead=15, limit_seconds=150, sample_seconds=4.0, warm_seconds=1.0
             )
             begin_run(plan, method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
+            for record in read_folder(given.limits).records if given.limits else ():
+                if isinstance(record, Limit):
+                    append(given.folder, record)
         try:
             contents = resume(given.folder, progress, trust=True)
             if wide := wide_cases(contents):
