@@ -69,7 +69,7 @@ class Kind:
                 raise RuntimeError(f"there are {MOST_RECORDED} others")
             self.recorded = Recorded(links, tensors, self._keep)
         except Exception as error:  # whatever CUDA or the memory raises: the ordinary way is open
-            _log.debug("rnnfuse: calls of a kind are not replayed: %s", error)
+            _log.debug("rnnfuse: calls of a kind are not replayed: %s", str(error))
             self._is_refused = True
 
     def forward(self, brought: Sequence[Tensor]) -> tuple[list[Tensor], int]:

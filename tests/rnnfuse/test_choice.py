@@ -1,11 +1,18 @@
 """Whether a loop runs as one kernel, and with which tile, by made-up times: there is no GPU."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import pytest
 import torch
+from cells import FineLstm
+from helpers import plan_of
 
+import rnnfuse
 from rnnfuse import private
+from rnnfuse.buffers import Buffers
+from rnnfuse.loops import Loop
 from rnnfuse.persistent import choice
 from rnnfuse.persistent.kernel import Tile
 from rnnfuse.persistent.text import Inexpressible
@@ -114,3 +121,18 @@ def test_why_there_is_none_is_said(made_up):
     assert "its weights do not fit" in made_up.choose().said
     made_up.inexpressible = "it has fewer than 16 units"
     assert made_up.choose().said == "the loop is not one kernel: it has fewer than 16 units"
+
+
+def test_why_there_is_no_kernel_holds_nothing_of_the_call():
+    """An error that is kept holds the frames of all who were called, and with them the first call's whole graph."""
+    layer = rnnfuse.Recurrent(FineLstm(3, 4), compile=False)
+    layer(torch.randn(6, 5, 3))
+    plan = plan_of(layer)
+    loop = Loop(plan.forward_loop(False, False, False), Buffers(plan, 6, 5, torch.device("cpu")), compile=True)
+    for _ in range(2):
+        with pytest.raises(Inexpressible, match="fewer than 16 units"):
+            choice._kernel(loop)
+    gone = weakref.ref(loop)
+    del loop
+    gc.collect()
+    assert gone() is None

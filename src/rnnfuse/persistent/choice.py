@@ -95,12 +95,12 @@ def _kernel(loop: Loop) -> Kernel:
         try:
             made = Kernel(plan, loop.form)
         except Inexpressible as error:
-            made = error
+            made = str(error)  # the error itself would hold all frames of this call, and with them its whole graph
         except ImportError as error:
-            made = Inexpressible(f"Triton cannot be imported: {error}")
+            made = f"Triton cannot be imported: {error}"
         plan.kernels[loop.form] = made
-    if isinstance(made, Inexpressible):
-        raise made
+    if isinstance(made, str):
+        raise Inexpressible(made)
     return made  # type: ignore[no-any-return]
 
 
@@ -141,7 +141,7 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
         try:
             times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), place)  # noqa: B023
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
-            _log.info("rnnfuse: no kernel with %s: %s", tile, error)
+            _log.info("rnnfuse: no kernel with %s: %s", tile, str(error))
     ordinary = _microseconds(trial.replay)
     return json.dumps({"ordinary": ordinary, "tiles": [[tile, time] for tile, time in times.items()]})
 
