@@ -120,6 +120,15 @@ def test_a_launch_of_rnnfuse_says_how_its_loops_ran(tmp_path):
         assert launch.how_it_ran.count("one kernel: ") == 2, launch.how_it_ran
 
 
+def test_cudnn_under_autocast_says_that_it_is_in_float16(tmp_path):
+    plan = rnnbench.make_plan(["pytorch/stack/*"], ["ce-short"], phases=["forward"], device="cuda", precisions=["bf16"])
+    results = rnnbench.run_plan(plan, tmp_path / "run", effort="quick", verify=False)
+    launches = [record for record in results.contents.records if isinstance(record, Launch)]
+    assert launches
+    for launch in launches:
+        assert launch.how_it_ran.startswith("computed in float16"), launch.case.key
+
+
 def test_events_and_the_hosts_clock_agree_and_the_gpu_tells_its_state(tmp_path):
     plan = rnnbench.make_plan(ROWS["pytorch"], [LANGUAGE], phases=["train"], device="cuda")
     results = rnnbench.run_plan(plan, tmp_path / "run", effort="quick", verify=False, ahead=2)

@@ -71,6 +71,15 @@ def test_one_checked_launch_is_enough_and_the_row_says_what_was_checked():
     assert all("forward only" in printed[where] for where in ("explain", "csv", "json", "page"))
 
 
+def test_a_row_that_was_computed_in_another_type_says_so():
+    said = "computed in float16: autocast has no other type for cuDNN's layers"
+    launches = [make_launch(CASE, 1.0, how_it_ran=said), make_launch(CASE, 1.0, round=1, how_it_ran=said)]
+    shown = everything(make_contents([CASE], make_proof(CASE), *launches))["show"]
+    assert shown.count(f"{CASE.system} {CASE.precision}: {said}") == 1
+    launch = make_launch(CASE, 1.0, how_it_ran="the loop is one kernel: 5.0 µs a step")
+    assert "one kernel" not in everything(make_contents([CASE], make_proof(CASE), launch))["show"]
+
+
 # --- steady ---------------------------------------------------------------------------------------------
 
 

@@ -132,3 +132,23 @@ def test_the_machines_limit_is_measured_with_products_in_the_jobs_precision_and_
         "fp32": [["torch.float32", [64, 64], True], copied],
         "bf16": [["torch.bfloat16", [64, 64], True], copied],
     }
+
+
+TYPES = """
+import torch
+from rnnbench_worker.systems.pytorch.program import said_of_autocast
+
+class InFloat16(object):
+    input_size = 3
+
+    def __call__(self, xs):
+        return xs.half(), None
+
+cpu = torch.device("cpu")
+answer = [said_of_autocast(torch.nn.RNN(3, 4), cpu), said_of_autocast(InFloat16(), cpu)]
+"""
+
+
+def test_a_vendors_layers_say_where_autocast_gave_them_another_type(pytorch, tmp_path):
+    said = run_snippet(pytorch, job_for(EAGER, TINY, tmp_path), TYPES)
+    assert said == ["", "computed in float16: autocast has no other type for cuDNN's layers"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rnnbench import units
 from rnnbench.analysis.row import Row, memory_of, row_id, short_names, shown_status
+from rnnbench.domain.result import Launch
 from rnnbench.report.describe import describe_gpus, describe_method, describe_nodes
 from rnnbench.report.document import find_node, ranked_rows, unranked_rows
 from rnnbench.store import Contents
@@ -67,7 +68,7 @@ def show_run(contents: Contents, rows: Iterable[Row], width: int | None = None, 
     everything = [row for group in groups.values() for row in group]
     if legend:
         parts.append(LEGEND + (PROFILE_LEGEND if any(map(was_profiled, everything)) else ""))
-    hints = [*([] if legend else _marks(everything)), _hints(list(dropped), hidden, legend)]
+    hints = [*([] if legend else _marks(everything)), *_other_types(contents), _hints(list(dropped), hidden, legend)]
     if any(hints):
         parts.append("\n".join(filter(None, hints)))
     if contents.damaged:
@@ -84,6 +85,13 @@ def _marks(rows: Sequence[Row]) -> list[str]:
         *(marks if any(row.uncertain or row.ratio_uncertain for row in rows) else []),
         *(["~ the machine was busy while this row was measured"] if any(row.noisy for row in rows) else []),
     ]
+
+
+def _other_types(contents: Contents) -> list[str]:
+    """Which rows had another type than the one in their heading, by what their launches say."""
+    launches = [record for record in contents.records if isinstance(record, Launch)]
+    found = [one for one in launches if one.how_it_ran.startswith("computed in ")]
+    return list(dict.fromkeys(f"{one.case.system} {one.case.precision}: {one.how_it_ran}" for one in found))
 
 
 def _hints(dropped: Sequence[str], reasons_hidden: bool, legend: bool) -> str:

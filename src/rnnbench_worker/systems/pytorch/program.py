@@ -121,7 +121,10 @@ class TorchProgram(Program):
         return sum(parameter.numel() for parameter in self._network.parameters() if parameter.requires_grad)
 
     def how_it_ran(self):
-        return getattr(self._network.stack, "how_it_ran", "")
+        stack = self._network.stack
+        if self._bf16 and hasattr(stack, "rnn"):
+            return said_of_autocast(stack.rnn, self._device)
+        return getattr(stack, "how_it_ran", "")
 
     def peak_device_bytes(self):
         return torch.cuda.max_memory_reserved() if self._cuda else None
@@ -141,3 +144,10 @@ class EventClock(object):
 
     def seconds(self):
         return self._first.elapsed_time(self._last) / 1000.0
+
+
+def said_of_autocast(rnn, device):
+    """Where autocast ran a vendor's layers in another type than it was told: it has cuDNN's in float16 only."""
+    with torch.no_grad(), torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False):
+        found = rnn(torch.zeros(1, 1, rnn.input_size, device=device))[0].dtype
+    return "computed in float16: autocast has no other type for cuDNN's layers" if found is torch.float16 else ""
