@@ -100,9 +100,10 @@ class Kernels:
             except Inexpressible as error:
                 self.refused[form] = str(error)
                 return None
-            writer, function = kernel._written(self.tile.warps)
+            how = self.tile.warps, kernel.loads_at_once(self.tile)
+            writer, function = kernel._written(*how)
             function.fn.__globals__["barrier"] = self.barrier
-            kernel._writers[self.tile.warps] = writer, Together(function)
+            kernel._writers[how] = writer, Together(function)
             self.made[form] = kernel
         return self.made.get(form)
 

@@ -177,6 +177,14 @@ def test_autocast():
     assert layer.explain().count("is one kernel") == 2
 
 
+def test_a_left_side_without_room_for_all_of_it():
+    """Backwards, 64 sequences of 4,096 numbers in bfloat16 are more than a multiprocessor holds."""
+    cell = tame(FineLstm(64, 1024)).cuda().to(torch.bfloat16)
+    xs = torch.randn(12, 64, 64, device="cuda", dtype=torch.bfloat16)
+    layer = compare(cell, xs, tolerance=0.1, calls=1)
+    assert layer.explain().count("is one kernel") == 2
+
+
 def test_tf32():
     torch.backends.cuda.matmul.allow_tf32 = True
     layer = compare(tame(FineLstm(5, 64)).cuda(), torch.randn(30, 16, 5, device="cuda"), tolerance=1e-2)

@@ -27,6 +27,7 @@ pytest.importorskip("triton", reason="Triton is not installed here")
 from programs import Kernels
 from torch import nn
 
+from rnnfuse.persistent import kernel, products
 from rnnfuse.persistent.kernel import Tile
 
 #: How often the programs that share sequences wait for each other in a step, forwards and backwards.
@@ -67,6 +68,20 @@ def test_the_tile_changes_nothing(monkeypatch, tile):
     _, pairs = both(LayerNormLstm(5, UNITS), torch.randn(2, 17, 5), compile=False)
     assert_same(pairs, 1e-5)
     assert kernels.barriers == [3, 3]
+
+
+@pytest.mark.parametrize("cell", [FineLstm, GruBefore])
+def test_a_left_side_without_room_for_all_of_it_is_loaded_in_parts(monkeypatch, cell):
+    monkeypatch.setattr(kernel, "MOST_BYTES", 0)
+    monkeypatch.setattr(products, "WIDEST", 32)
+    monkeypatch.setattr(products, "TILES_AHEAD", 1)
+    kernels = Kernels(monkeypatch, Tile(16, 32, 2, "ieee"))
+    _, pairs = both(cell(5, 40), torch.randn(3, 17, 5), compile=False)
+    assert_same(pairs, 1e-5)
+    assert kernels.barriers == BARRIERS[cell]
+    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
+    _, multiplied = backwards._written(2, False)[0].source().split("tl.dot(", 1)
+    assert "tl.load(" in multiplied  # what is loaded while others are multiplied
 
 
 def test_without_its_barriers_it_would_be_wrong(monkeypatch):

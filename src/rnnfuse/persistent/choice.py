@@ -20,7 +20,7 @@ from .. import private
 from ..captured import captured_like
 from ..loops import Loop
 from ..streams import NO_STREAM, OwnStream, captured_on
-from .kernel import WARPS, Kernel, Tile
+from .kernel import MOST_BYTES, WARPS, Kernel, Tile
 from .text import Inexpressible
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,6 @@ _log = logging.getLogger(__name__)
 STEPS = 64  # of a trial, of which the beginning is a part: programs load their weights
 ROUNDS = 5
 GAIN = 0.95  # a kernel must take less than this part of the time: it keeps other work off the GPU
-MOST_BYTES = 220 * 1024  # of weights for a program: what a multiprocessor holds
 GRIDS = 2  # that are tried
 
 
@@ -199,6 +198,6 @@ def _key(kernel: Kernel, loop: Loop) -> str:
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
         kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), _processors(device),
-        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles",
+        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles, large sides in parts",
     )  # fmt: skip
     return private.hashed(repr(known))

@@ -14,6 +14,7 @@ from .memory import arguments, make_scratch
 from .writer import Writer
 
 WARPS = 8  # of a program, unless fewer are tried
+MOST_BYTES = 220 * 1024  # for a program: what a multiprocessor holds
 
 
 class Tile(NamedTuple):
@@ -33,10 +34,10 @@ class Kernel:
 
     def __init__(self, plan: Plan, form: Form) -> None:
         self._plan, self._form = plan, form
-        self._writers: dict[int, tuple[Writer, Any]] = {}  # by the number of warps: what they wrote, compiled
-        writer, _ = self._written(WARPS)
+        self._writers: dict[tuple[int, bool], tuple[Writer, Any]] = {}  # what they wrote, compiled
+        writer, _ = self._written(WARPS, True)
         self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
-        self._weights = writer.weights
+        self._weights, self._side_bytes = writer.weights, writer.side_bytes
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
 
     def weight_bytes(self, tile: Tile) -> int:
@@ -45,17 +46,21 @@ class Kernel:
         twice = {torch.float32: 2} if tile.precision == "tf32x3" else {}
         return tile.units * sum(n * dtype.itemsize * twice.get(dtype, 1) for dtype, n in self._weights.items())
 
-    def _written(self, warps: int) -> tuple[Writer, Any]:
-        if warps not in self._writers:
-            writer = Writer(self._plan, self._form, warps)
-            self._writers[warps] = writer, private.load_source(writer.source()).kernel
-        return self._writers[warps]
+    def loads_at_once(self, tile: Tile) -> bool:
+        """Whether there is room for a whole left side beside the weights: then all of it is under way at once."""
+        return self.weight_bytes(tile) + tile.rows * self._side_bytes <= MOST_BYTES
+
+    def _written(self, warps: int, at_once: bool) -> tuple[Writer, Any]:
+        if (warps, at_once) not in self._writers:
+            writer = Writer(self._plan, self._form, warps, at_once)
+            self._writers[warps, at_once] = writer, private.load_source(writer.source()).kernel
+        return self._writers[warps, at_once]
 
     def run(self, loop: Loop, start: int, stop: int, tile: Tile) -> Any:
         """The steps from `start` to before `stop`, in the order of the loop, in one launch."""
         buffers, grid = loop.buffers, tile.grid(loop.buffers.rows, self.units)
         some = loop.carried_memory(0)
-        writer, function = self._written(tile.warps)
+        writer, function = self._written(tile.warps, self.loads_at_once(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
         counters.zero_()
         given: list[Any] = []

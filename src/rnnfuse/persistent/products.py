@@ -20,6 +20,7 @@ aten = torch.ops.aten
 FEWEST = 16  # columns of a product, and units of a cell
 COLUMNS_OF_WARP = 8  # of a product on tensor cores
 WIDEST = 256
+TILES_AHEAD = 3  # of a left side that is too large to be loaded at once: so many are under way before they are needed
 
 
 class Source(NamedTuple):
@@ -32,23 +33,33 @@ class Source(NamedTuple):
     level: int  # from which on all programs know it
 
 
-class Lines(NamedTuple):
-    """Of weights: some of those before `end`, in parts."""
+class Side(NamedTuple):
+    """Some columns of a source, in parts; `before` it there are so many columns of other sources."""
 
+    source: Source
     start: int
     width: int
-    end: int
     parts: int
+    before: int
 
 
 class Products:
     def __init__(
-        self, plan: Plan, form: Form, memory: Memory, text: Text, value: Callable[[fx.Node], Value], warps: int
+        self,
+        plan: Plan,
+        form: Form,
+        memory: Memory,
+        text: Text,
+        value: Callable[[fx.Node], Value],
+        warps: int,
+        at_once: bool,
     ) -> None:
+        """`at_once`: whether a left side is loaded as a whole, before it is multiplied."""
         self._plan, self._form, self._memory, self._text, self._value = plan, form, memory, text, value
-        self._warps = warps
-        self._sides: dict[tuple[Source, int, int, int], str] = {}
+        self._warps, self._at_once = warps, at_once
+        self._sides: dict[tuple[Any, ...], str] = {}
         self.weights: Counter[torch.dtype] = Counter()  # that a program holds for each of its units
+        self.side_bytes = 0  # of the largest left side, for each sequence
 
     def product(self, node: fx.Node) -> Value:
         left, right = operands(node)
@@ -58,22 +69,21 @@ class Products:
         sources = self._sources(left)
         level = max(source.level for source in sources)
         weights = self._memory.of_input(right)
+        self.side_bytes = max(self.side_bytes, sum(one.columns for one in sources) * self._plan.dtype(left).itemsize)
+        ahead = 0 if self._at_once else TILES_AHEAD
         names: list[str] = []
         while len(names) < columns // units:
             together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
             # Where there are too few columns for all warps, the left side is cut into parts, whose products are added:
             # each warp has a part of its own, and none reads what another reads.
             parts = 1 if together * FEWEST >= COLUMNS_OF_WARP * self._warps else self._warps
-            total, before = "", 0
-            for source in sources:
-                for start, width in _tiles(source.columns, parts):
-                    side = self._side(source, start, width, parts, level)
-                    lines = Lines(before + start, width, before + source.columns, parts)
-                    weight = self._weight(weights, len(names), together, lines)
-                    added = f", {total}" if total else ""
-                    dot = f"tl.dot({side}, {weight}{added}, input_precision=PRECISION)"
-                    total = self._text.assign(level, "product", dot)
-                before += source.columns
+            total, sides = "", _sides(sources, parts)
+            for number, side in enumerate(sides):
+                loaded, *_ = [self._loaded(one, level) for one in sides[number : number + 1 + ahead]]
+                weight = self._weight(weights, len(names), together, side)
+                added = f", {total}" if total else ""
+                dot = f"tl.dot({loaded}, {weight}{added}, input_precision=PRECISION)"
+                total = self._text.assign(level, "product", dot)
             if parts > 1:
                 total = self._added_up(total, together, parts, level)
             names += self._apart(total, together, level)
@@ -103,7 +113,8 @@ class Products:
         self._text.write(level, f"{even}, {odd} = tl.split(tl.reshape({name}, (BLOCK_ROWS, {columns}, {inner})))")
         return even, odd
 
-    def _side(self, source: Source, start: int, width: int, parts: int, level: int) -> str:
+    def _loaded(self, side: Side, level: int) -> str:
+        source, start, width, parts, _ = side
         key = (source._replace(level=level), start, width, parts)
         if key not in self._sides:
             place, columns = source.place, _along(width, parts, "[None, :]")
@@ -112,18 +123,21 @@ class Products:
             at = place.address(source.moment, row, f"{source.start + start} + {columns}")
             # Not from the first cache, which knows nothing of what other programs have written.
             load = f'tl.load({at}, mask={inside}, other=0.0, cache_modifier=".cg")'
-            self._sides[key] = self._text.load(level, "side", load)
+            write = self._text.load if self._at_once else self._text.assign
+            self._sides[key] = write(level, "side", load)
         return self._sides[key]
 
-    def _weight(self, place: Place, first: int, together: int, some: Lines) -> str:
-        """Some lines of the weights, for a few pieces of each unit: those of a unit stand side by side."""
-        before = self._text.before
-        self.weights[self._plan.dtype(place.node)] += some.width * together  # type: ignore[arg-type]
-        name, lines = f"weight{len(before)}", f"({some.start} + {_along(some.width, some.parts, '[:, None]')})"
-        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, {'None, ' if some.parts > 1 else ''}:]"
+    def _weight(self, place: Place, first: int, together: int, side: Side) -> str:
+        """The lines of the weights that belong to a side, for a few pieces of each unit, which stand side by side."""
+        before, parts = self._text.before, side.parts
+        self.weights[self._plan.dtype(place.node)] += side.width * together  # type: ignore[arg-type]
+        name = f"weight{len(before)}"
+        lines = f"({side.before + side.start} + {_along(side.width, parts, '[:, None]')})"
+        number = f"tl.arange(0, {together} * BLOCK_UNITS)[None, {'None, ' if parts > 1 else ''}:]"
         unit = f"(unit_block * BLOCK_UNITS + {number} // {together})"
         at = place.address("", lines, f"({first} + {number} % {together}) * {self._text.units} + {unit}")
-        before.append(f"{name} = tl.load({at}, mask=({lines} < {some.end}) & ({unit} < {self._text.units}), other=0.0)")
+        mask = f"({lines} < {side.before + side.source.columns}) & ({unit} < {self._text.units})"
+        before.append(f"{name} = tl.load({at}, mask={mask}, other=0.0)")
         return name
 
     # --- the left side ---
@@ -184,6 +198,15 @@ def _tiles(columns: int, parts: int) -> list[tuple[int, int]]:
         width = min(WIDEST, max(FEWEST * parts, 1 << ((columns - start).bit_length() - 1)))
         found.append((start, width))
         start += width
+    return found
+
+
+def _sides(sources: Sequence[Source], parts: int) -> list[Side]:
+    """The sources one after the other, in tiles."""
+    found, before = [], 0
+    for source in sources:
+        found += [Side(source, start, width, parts, before) for start, width in _tiles(source.columns, parts)]
+        before += source.columns
     return found
 
 

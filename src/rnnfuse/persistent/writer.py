@@ -28,14 +28,14 @@ aten = torch.ops.aten
 class Writer:
     """Raises Inexpressible for a loop that cannot be a kernel."""
 
-    def __init__(self, plan: Plan, form: Form, warps: int) -> None:
-        """`warps`: of a program. They share the products."""
+    def __init__(self, plan: Plan, form: Form, warps: int, at_once: bool = True) -> None:
+        """`warps`: of a program. They share the products. `at_once`: whether left sides are loaded as a whole."""
         self._plan, self._form = plan, form
         self.units = _find_units(plan, form)
         self._text = text = Text(self.units)
         self._memory = memory = Memory(plan, form, text)
         self._values: dict[fx.Node, Value] = {}
-        self._products = Products(plan, form, memory, text, self._value, warps)
+        self._products = Products(plan, form, memory, text, self._value, warps, at_once)
         self._reductions = Reductions(memory, text, self._value)
         self._begin()
         for node in form.part.nodes:
@@ -46,7 +46,7 @@ class Writer:
                 memory.store(node, self._value(node))
         self._hand_on()
         self.places, self.barriers = memory.places, text.barriers
-        self.weights = self._products.weights
+        self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
 
     def source(self) -> str:
         """A module of Python with the function `kernel`."""
