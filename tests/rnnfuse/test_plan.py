@@ -43,6 +43,32 @@ def test_gradients_of_gates_lie_side_by_side_once_and_a_last_product_is_written_
     assert products(plan_of(layer), Zone.AFTER) == 3  # of the inputs, of all w, of all u
 
 
+class LinearGates(nn.Module):
+    """An LSTM with an nn.Linear for each gate and side, whose gradients are the other way round than products'."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.of_input = nn.ModuleList(nn.Linear(width, hidden) for _ in range(4))
+        self.of_state = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(4))
+        self.hidden = hidden
+
+    initial_state = FineLstm.initial_state
+
+    def forward(self, x, state):
+        h, c = state
+        i, f, g, o = (one(x) + other(h) for one, other in zip(self.of_input, self.of_state, strict=True))
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def test_gradients_of_weights_that_share_an_input_are_one_product():
+    layer, pairs = both(LinearGates(3, 4).double(), doubles(6, 5, 3), compile=False)
+    assert_same(pairs)
+    plan = plan_of(layer)
+    assert products(plan, Zone.LOOP) == products(plan, Zone.BACK) == 1
+    assert products(plan, Zone.AFTER) == 3  # of the inputs, of all weights of the input, of all of the state
+
+
 def test_gradients_of_a_layer_norms_parameters_are_one_operator_after_the_loop():
     layer = rnnfuse.Recurrent(LayerNormLstm(3, 4), compile=False)
     layer(torch.randn(6, 5, 3))
