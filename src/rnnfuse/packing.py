@@ -77,8 +77,10 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
         if node.target is not aten.add.Tensor or node.kwargs or any(_is_sum(user) for user in node.users):
             continue
         terms = _terms(node)
-        products = [one for one in terms if _is_product_with_parameters(one, zones)]
-        if len(products) < 2 or len({zones.of[one] for one in products}) > 1 or len(products) != len(set(products)):
+        packed = [one for one in terms if _is_product_with_parameters(_before_widening(one), zones)]
+        products = [_before_widening(one) for one in packed]
+        alike = {(zones.of[product], term.meta["val"].dtype) for product, term in zip(products, packed, strict=True)}
+        if len(products) < 2 or len(alike) > 1 or len(products) != len(set(products)):
             continue
         products = _in_known_order(step, products, 0)
         writer = _Writer(step, node)
@@ -86,8 +88,10 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
             writer.side_by_side([operands(one)[0] for one in products], 1),
             writer.side_by_side([operands(one)[1] for one in products], 0),
         )
+        if packed[0].meta["val"].dtype != total.meta["val"].dtype:
+            total = writer.widened(total, packed[0].meta["val"].dtype)
         for term in terms:
-            if term not in products:
+            if term not in packed:
                 total = writer.sum(total, term, like=node)
         node.replace_all_uses_with(total)
         said.append(f"a sum of {len(products)} products became one")
@@ -155,6 +159,17 @@ def _terms(node: Any) -> list[Any]:
     return found
 
 
+def _before_widening(node: Any) -> Any:
+    """Of a product that autocast has turned into float32 before it is added: the product, which is then added up in
+    float32 and rounded once instead of once for each."""
+    if not isinstance(node, fx.Node) or node.target is not aten._to_copy.default or len(node.users) != 1:
+        return node
+    source: fx.Node = operands(node)[0]
+    before, after = source.meta["val"], node.meta["val"]
+    widens = torch.promote_types(before.dtype, after.dtype) is after.dtype
+    return source if widens and before.device == after.device else node
+
+
 def _is_product_with_parameters(node: Any, zones: Zones) -> bool:
     return (
         isinstance(node, fx.Node)
@@ -189,7 +204,7 @@ class _Writer:
         return self._write(aten.mm.default, (left, right), found)
 
     def turned(self, node: fx.Node) -> fx.Node:
-        if node.target is aten.t.default:
+        if node.target is aten.t.default or (node.target is aten.transpose.int and set(operands(node)[1:]) == {0, 1}):
             found: fx.Node = operands(node)[0]
             return found
         return self._write(aten.t.default, (node,), tuple(1 - k for k in self._step.row_dimensions[node]))
@@ -204,14 +219,17 @@ class _Writer:
     def sum(self, left: fx.Node, right: Any, like: fx.Node) -> fx.Node:
         return self._write(aten.add.Tensor, (left, right), self._step.row_dimensions[like])
 
+    def widened(self, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+        return self._write(aten._to_copy.default, (node,), self._step.row_dimensions[node], dtype=dtype)
+
     def over_rows(self, whole: fx.Node, keeps: bool) -> fx.Node:
         return self._write(aten.sum.dim_IntList, (whole, [0], *[True] * keeps), ())
 
-    def _write(self, target: Any, arguments: tuple[Any, ...], rows: tuple[int, ...]) -> fx.Node:
+    def _write(self, target: Any, arguments: tuple[Any, ...], rows: tuple[int, ...], **more: Any) -> fx.Node:
         with self._step.graph.inserting_before(self._before):
-            node = self._step.graph.call_function(target, arguments)
+            node = self._step.graph.call_function(target, arguments, more)
         values = fx.node.map_arg(arguments, lambda one: one.meta["val"])
-        node.meta["val"] = target(*values)
+        node.meta["val"] = target(*values, **more)
         self._step.shapes[node] = tuple(node.meta["val"].shape)
         self._step.row_dimensions[node] = rows
         return node

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cells import Dropping, FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm
+from cells import Dropping, FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm, tame
 from helpers import assert_same, both, doubles, plain_loop, plan_of
 from torch import nn
 
@@ -41,6 +41,21 @@ def test_gradients_of_gates_lie_side_by_side_once_and_a_last_product_is_written_
     assert len(back.within) == 3  # those of the gates with a peephole, which are needed one by one too
     assert len({one.output for one in back.within.values()}) == 1
     assert products(plan_of(layer), Zone.AFTER) == 3  # of the inputs, of all w, of all u
+
+
+@pytest.mark.parametrize("kind", [FineLstm, Peephole, LayerNormLstm])
+def test_under_autocast_there_are_as_few(kind):
+    """There each product is widened before it is added to others. Beside the loop, whose products are rounded too."""
+    cell, xs = tame(kind(3, 16)), torch.randn(6, 5, 3)
+    layer, results = rnnfuse.Recurrent(cell, compile=False), []
+    for run in (layer, lambda xs: (plain_outputs(cell, xs), None)):
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs, _ = run(xs)
+        results.append([outputs, *torch.autograd.grad(outputs.float().square().sum(), list(cell.parameters()))])
+    assert_same(zip(*results, strict=True), 2e-2)
+    plan = plan_of(layer)
+    assert products(plan, Zone.LOOP) == products(plan, Zone.BACK) == 1
+    assert products(plan, Zone.AFTER) == 3
 
 
 class LinearGates(nn.Module):
