@@ -1,19 +1,23 @@
 """The published runs on a GPU: a row for each of the tables of 2018 and 2019, and the fastest of every framework.
 
-`python benchmarks/gpu.py FOLDER WORKLOAD… [--phase PHASE] [--precision PRECISION] [--chosen]` starts a run, or resumes
-the one in that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has
+`python benchmarks/gpu.py FOLDER WORKLOAD… [--groups PHASE/PRECISION …] [--chosen]` starts a run, or resumes the one in
+that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has
 three launches, those with a wide interval get six: on a host with other tenants, launches of host-bound rows differ.
 """
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 import rnnbench
 from rnnbench.analysis.stability import wide_cases
 from rnnbench.cli.progress import Progress
 from rnnbench.domain.result import Limit
 from rnnbench.method import make_method
+from rnnbench.plan import Plan
 from rnnbench.session import MoreLaunches, begin_run, resume
 from rnnbench.store import append, read_folder
 
@@ -44,12 +48,22 @@ CHOSEN = {
 MOST_LAUNCHES = 6
 
 
+def plan_group(systems: Sequence[str], workloads: Sequence[str], phase: str, precision: str) -> Plan:
+    return rnnbench.make_plan(systems, workloads, phases=[phase], device="cuda", precisions=[precision])
+
+
+def together(plans: Sequence[Plan]) -> Plan:
+    """Groups that are measured in one run: while one program is timed last, others compile."""
+    cases = tuple(case for plan in plans for case in plan.cases)
+    left_out = tuple(one for plan in plans for one in plan.left_out)
+    return msgspec.structs.replace(plans[0], cases=cases, left_out=left_out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("workloads", nargs="*", default=["ptb-lm"])
-    parser.add_argument("--phase", nargs="*", default=["forward", "train"])
-    parser.add_argument("--precision", nargs="*", default=["fp32"])
+    parser.add_argument("--groups", nargs="*", default=["train/fp32"], help="PHASE/PRECISION, for example forward/tf32")
     parser.add_argument("--framework", nargs="*", default=list(SYSTEMS))
     parser.add_argument("--chosen", action="store_true", help="about half of the rows")
     parser.add_argument("--without", nargs="*", default=[], help="these rows: a loop over 1,000 steps takes 11 s")
@@ -60,14 +74,12 @@ def main() -> None:
             rows = CHOSEN if given.chosen else SYSTEMS
             systems = [f"{name}/{system}" for name in given.framework for system in rows[name].split()]
             systems = [name for name in systems if name not in given.without]
-            plan = rnnbench.make_plan(
-                systems, given.workloads, phases=given.phase, device="cuda", precisions=given.precision
-            )
-            # Four seconds of samples at most, five times that set aside: launches differ more than longer samples tell.
+            plans = [plan_group(systems, given.workloads, *group.split("/")) for group in given.groups]
+            # 2.5 seconds of samples at most, five times that set aside: launches differ more than longer samples tell.
             method = make_method(
-                launches=3, repeats=1, threads=1, ahead=15, limit_seconds=150, sample_seconds=4.0, warm_seconds=1.0
+                launches=3, repeats=2, threads=1, ahead=15, limit_seconds=150, sample_seconds=2.5, warm_seconds=1.0
             )
-            begin_run(plan, method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
+            begin_run(together(plans), method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
             for record in read_folder(given.limits).records if given.limits else ():
                 if isinstance(record, Limit):
                     append(given.folder, record)

@@ -1,5 +1,7 @@
 """The schedule, with a fake executor: rounds, their order, failures, noise, and resuming after an interruption."""
 
+import threading
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +98,50 @@ def test_a_noisy_launch_that_fails_when_repeated_is_left_alone():
     fake = Fake(noisy={(case, 0, 0)}, fails={(case, 0, 1)})
     run(fake, launches=3, repeats=2)
     assert [(number, attempt) for one, number, attempt in fake.asked if one == case] == [(0, 0), (0, 1)]
+
+
+class Slow(Fake):
+    """Some launches end only when nothing else is left to do: `asked` is the order in which they began."""
+
+    def __init__(self, slow, **mishaps):
+        super().__init__(**mishaps)
+        self.slow = set(slow)
+        self.under_way, self.at_once = [], set()
+        self.changed = threading.Condition()
+
+    def __call__(self, *ask):
+        with self.changed:
+            self.at_once |= {(one[:2], ask[:2]) for one in self.under_way}
+            self.under_way.append(ask)
+            launch = super().__call__(*ask)
+            if ask in self.slow:
+                self.changed.wait(timeout=0.3)  # long after the others, which take no time
+            self.under_way.remove(ask)
+        return launch
+
+
+def test_the_next_round_begins_while_the_last_launch_of_a_round_is_under_way_but_no_later_one():
+    slow = CASES[0]
+    fake = Slow({(slow, 0, 0)})
+    run(fake, launches=4, ahead=3)
+    beside = {number for (case, at), (other, number) in fake.at_once if (case, at) == (slow, 0)}
+    assert beside == {0, 1}
+    assert len(fake.asked) == len(set(fake.asked)) == 4 * len(CASES)
+
+
+def test_a_case_is_never_launched_twice_at_a_time_and_not_again_when_it_has_failed():
+    slow = CASES[0]
+    fake = Slow({(slow, 0, 0)}, fails={(slow, 0, 0)})
+    run(fake, launches=3, ahead=3)
+    assert [ask for ask in fake.asked if ask[0] == slow] == [(slow, 0, 0)]
+    assert all(one[0] != other[0] for one, other in fake.at_once)
+
+
+def test_a_noisy_launch_that_ends_last_is_repeated_before_the_next_round_ends():
+    busy = CASES[0]
+    fake = Slow({(busy, 0, 0)}, noisy={(busy, 0, 0)})
+    launches = run(fake, launches=2, repeats=1, ahead=3)
+    assert [(launch.round, launch.attempt) for launch in launches if launch.case == busy] == [(0, 0), (0, 1), (1, 0)]
 
 
 def test_a_finished_run_has_nothing_left_to_do():

@@ -4,8 +4,9 @@ The schedule starts no process itself: it is given a function that launches, and
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
@@ -28,18 +29,14 @@ def run_schedule(
     be quiet again. `earlier` are the launches made before the run was resumed.
     """
     launches: list[Launch] = []
-    ledger = _Ledger(method, earlier)
+    queue = _Queue(cases, method, _Ledger(method, earlier))
 
     def on_launch(launch: Launch) -> None:
         keep(launch)
-        ledger.add(launch)
+        queue.add(launch)
         launches.append(launch)
 
-    for round_number in range(method.launches):
-        queue = shuffled(cases, method.seed, round_number)
-        while queue := [case for case in queue if ledger.unfinished(case, round_number)]:
-            attempts = [(case, round_number, ledger.attempts(case, round_number)) for case in queue]
-            in_parallel(lambda attempt: execute(*attempt), attempts, method.ahead, on_launch)
+    in_parallel(lambda attempt: execute(*attempt), queue, method.ahead, on_launch)
     return launches
 
 
@@ -80,6 +77,41 @@ class _Ledger:
         return case.key not in self._failed_cases and not settled
 
 
+Attempt = tuple[Case, int, int]  # case, round, attempt
+
+
+class _Queue(Iterator[Attempt]):
+    """The next launch to make. It depends on how earlier ones ended, so it may have none now and one later.
+
+    While the last workers of a round compile, the first ones of the next round start, but none of a later round: drift
+    of the machine should still affect all cases alike. No case is launched twice at a time, in case it fails.
+    """
+
+    def __init__(self, cases: Sequence[Case], method: Method, ledger: _Ledger) -> None:
+        self._ledger = ledger
+        self._rounds = {number: shuffled(cases, method.seed, number) for number in range(method.launches)}
+        self._under_way: set[str] = set()
+
+    def __next__(self) -> Attempt:
+        rounds_under_way = 0
+        for number, cases in self._rounds.items():
+            cases[:] = [case for case in cases if self._ledger.unfinished(case, number)]
+            rounds_under_way += bool(cases)
+            if rounds_under_way > 2:
+                break
+            free = [case for case in cases if case.key not in self._under_way]
+            if free:
+                # The first of those with the fewest attempts: a noisy launch is repeated after all others of its round.
+                case = min(free, key=lambda case: self._ledger.attempts(case, number))
+                self._under_way.add(case.key)
+                return case, number, self._ledger.attempts(case, number)
+        raise StopIteration
+
+    def add(self, launch: Launch) -> None:
+        self._under_way.discard(launch.case.key)
+        self._ledger.add(launch)
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -89,16 +121,25 @@ def in_parallel(
 ) -> None:
     """Call `work` on every item, `jobs` at a time, and `on_result` as each ends, always in the caller's thread.
 
+    The items may depend on the results so far: an iterator that has ended is asked again after each.
     An interruption ends all workers; their results are dropped.
     """
+    left = iter(items)
     if jobs <= 1:
-        for item in items:
+        for item in left:
             on_result(work(item))
         return
     pool = ThreadPoolExecutor(max_workers=jobs)
+    under_way: set[Future[Result]] = set()
     try:
-        for future in as_completed([pool.submit(work, item) for item in items]):
-            on_result(future.result())
+        while True:
+            for item in islice(left, jobs - len(under_way)):
+                under_way.add(pool.submit(work, item))
+            if not under_way:
+                break
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in ended:
+                on_result(future.result())
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         with CREW.closing():  # a thread that waits for its turn must not start a worker now
