@@ -8,7 +8,7 @@ reads before another has made it is wrong, every time.
 import inspect
 import threading
 
-import triton.language as tl  # noqa: F401 - the interpreter looks for it here
+import triton.language as tl  # the interpreter looks for it here, too
 from triton.runtime.interpreter import GridExecutor, interpreter_builder
 
 from rnnfuse import passes
@@ -74,6 +74,14 @@ def wait_for_all(counter, target):
     threading.current_thread().pause()
 
 
+def nearest(x):
+    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+
+
+#: What kernels have in assembler, which the interpreter does not know.
+WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest}
+
+
 class Kernels:
     """Runs loops as kernels wherever they can be, and remembers them and why others cannot."""
 
@@ -100,9 +108,9 @@ class Kernels:
             except Inexpressible as error:
                 self.refused[form] = str(error)
                 return None
-            how = self.tile.warps, kernel.loads_at_once(self.tile)
+            how = self.tile.warps, kernel.coming(self.tile)
             writer, function = kernel._written(*how)
-            function.fn.__globals__["barrier"] = self.barrier
+            function.fn.__globals__.update(barrier=self.barrier, **WITHOUT_ASSEMBLER)
             kernel._writers[how] = writer, Together(function)
             self.made[form] = kernel
         return self.made.get(form)

@@ -24,11 +24,13 @@ from helpers import assert_same, both
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 
+import programs
 from programs import Kernels
 from torch import nn
 
 from rnnfuse.persistent import kernel, products
 from rnnfuse.persistent.kernel import Tile
+from rnnfuse.persistent.products import Sides
 
 #: How often the programs that share sequences wait for each other in a step, forwards and backwards.
 BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [3, 3]}
@@ -80,8 +82,38 @@ def test_a_left_side_without_room_for_all_of_it_is_loaded_in_parts(monkeypatch, 
     assert_same(pairs, 1e-5)
     assert kernels.barriers == BARRIERS[cell]
     (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    _, multiplied = backwards._written(2, False)[0].source().split("tl.dot(", 1)
+    _, multiplied = backwards._written(2, Sides.IN_PARTS)[0].source().split("tl.dot(", 1)
     assert "tl.load(" in multiplied  # what is loaded while others are multiplied
+
+
+AS_TWO = Tile(16, 16, 2, "tf32x3")  # so few warps that each has all rows of some columns
+
+
+@pytest.mark.parametrize("cell", [FineLstm, GruBefore, LayerNormLstm])
+def test_float32_numbers_are_multiplied_as_two_numbers_of_tf32(monkeypatch, cell):
+    kernels = Kernels(monkeypatch, AS_TWO)
+    _, pairs = both(cell(5, UNITS), torch.randn(3, 17, 5), compile=False)
+    assert_same(pairs, 1e-5)
+    written = [kernel._written(AS_TWO.warps, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()]
+    assert all(text.count("= nearest(") >= 2 for text in written)
+
+
+def test_without_the_rest_they_would_be_wrong(monkeypatch):
+    """So the test above would notice one that is missing."""
+    monkeypatch.setitem(programs.WITHOUT_ASSEMBLER, "rest", lambda x, near: x - x)
+    Kernels(monkeypatch, AS_TWO)
+    _, pairs = both(FineLstm(5, UNITS), torch.randn(3, 17, 5), compile=False)
+    with pytest.raises(AssertionError, match="is off by"):
+        assert_same(pairs, 1e-5)
+
+
+def test_a_product_of_many_sides_has_several_sums(monkeypatch):
+    monkeypatch.setattr(products, "WIDEST", 16)
+    kernels = Kernels(monkeypatch, Tile(16, 16, 2, "ieee"))
+    _, pairs = both(FineLstm(5, 70), torch.randn(3, 17, 5), compile=False)  # five sides, four sums
+    assert_same(pairs, 1e-5)
+    (forwards,) = [one for form, one in kernels.made.items() if not form.from_the_end]
+    assert forwards._written(2, Sides.WHOLE)[0].source().count("= plus(") == products.SUMS - 1
 
 
 def test_without_its_barriers_it_would_be_wrong(monkeypatch):

@@ -11,6 +11,7 @@ from .. import private
 from ..loops import Loop
 from ..plan import Form, Plan
 from .memory import arguments, make_scratch
+from .products import Sides
 from .writer import Writer
 
 WARPS = 8  # of a program, unless fewer are tried
@@ -34,8 +35,8 @@ class Kernel:
 
     def __init__(self, plan: Plan, form: Form) -> None:
         self._plan, self._form = plan, form
-        self._writers: dict[tuple[int, bool], tuple[Writer, Any]] = {}  # what they wrote, compiled
-        writer, _ = self._written(WARPS, True)
+        self._writers: dict[tuple[int, Sides], tuple[Writer, Any]] = {}  # what they wrote, compiled
+        writer, _ = self._written(WARPS, Sides.WHOLE)
         self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
         self._weights, self._side_bytes = writer.weights, writer.side_bytes
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
@@ -46,21 +47,24 @@ class Kernel:
         twice = {torch.float32: 2} if tile.precision == "tf32x3" else {}
         return tile.units * sum(n * dtype.itemsize * twice.get(dtype, 1) for dtype, n in self._weights.items())
 
-    def loads_at_once(self, tile: Tile) -> bool:
-        """Whether there is room for a whole left side beside the weights: then all of it is under way at once."""
-        return self.weight_bytes(tile) + tile.rows * self._side_bytes <= MOST_BYTES
+    def coming(self, tile: Tile) -> Sides:
+        """How left sides come to a program, as there is room for them beside the weights."""
+        room = MOST_BYTES - self.weight_bytes(tile)
+        if tile.precision == "tf32x3" and 2 * tile.rows * self._side_bytes <= room:
+            return Sides.AS_TWO
+        return Sides.WHOLE if tile.rows * self._side_bytes <= room else Sides.IN_PARTS
 
-    def _written(self, warps: int, at_once: bool) -> tuple[Writer, Any]:
-        if (warps, at_once) not in self._writers:
-            writer = Writer(self._plan, self._form, warps, at_once)
-            self._writers[warps, at_once] = writer, private.load_source(writer.source()).kernel
-        return self._writers[warps, at_once]
+    def _written(self, warps: int, coming: Sides) -> tuple[Writer, Any]:
+        if (warps, coming) not in self._writers:
+            writer = Writer(self._plan, self._form, warps, coming)
+            self._writers[warps, coming] = writer, private.load_source(writer.source()).kernel
+        return self._writers[warps, coming]
 
     def run(self, loop: Loop, start: int, stop: int, tile: Tile) -> Any:
         """The steps from `start` to before `stop`, in the order of the loop, in one launch."""
         buffers, grid = loop.buffers, tile.grid(loop.buffers.rows, self.units)
         some = loop.carried_memory(0)
-        writer, function = self._written(tile.warps, self.loads_at_once(tile))
+        writer, function = self._written(tile.warps, self.coming(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
         counters.zero_()
         given: list[Any] = []

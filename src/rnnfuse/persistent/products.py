@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +23,38 @@ FEWEST = 16  # columns of a product, and units of a cell
 COLUMNS_OF_WARP = 8  # of a product on tensor cores
 WIDEST = 256
 TILES_AHEAD = 3  # of a left side that is too large to be loaded at once: so many are under way before they are needed
+#: Sums that a product is made of, until they are added up. A tensor core adds to a sum when it has finished the last
+#: addition to it, so a single one would keep it waiting.
+SUMS = 4
+
+#: Written in assembler, because Triton would undo what they are for. `plus`: it begins a sum with another one, instead
+#: of adding them up, and they are one again. `nearest` and `rest`: a float32 number as two numbers of TF32. Triton does
+#: the same for `tf32x3`, but in each warp, for all that it multiplies; what is not pure, as far as it knows, happens
+#: where it is written, once. The rest of what is infinite is zero.
+FUNCTIONS = """
+@triton.jit
+def plus(x, y):
+    return tl.inline_asm_elementwise("add.f32 $0, $1, $2;", "=f,f,f", [x, y], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def nearest(x):
+    return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=False, pack=1)
+
+
+@triton.jit
+def rest(x, near):
+    far = x - near
+    return tl.where(far == far, far, 0.0)
+"""
+
+
+class Sides(Enum):
+    """How left sides of products come to a program: with less room, in more instructions."""
+
+    IN_PARTS = 0  # the next parts are loaded while one is multiplied
+    WHOLE = 1  # all of a side is under way at once
+    AS_TWO = 2  # so, and float32 numbers are taken apart once for all warps
 
 
 class Source(NamedTuple):
@@ -52,12 +86,12 @@ class Products:
         text: Text,
         value: Callable[[fx.Node], Value],
         warps: int,
-        at_once: bool,
+        coming: Sides,
     ) -> None:
-        """`at_once`: whether a left side is loaded as a whole, before it is multiplied."""
         self._plan, self._form, self._memory, self._text, self._value = plan, form, memory, text, value
-        self._warps, self._at_once = warps, at_once
+        self._warps, self._coming = warps, coming
         self._sides: dict[tuple[Any, ...], str] = {}
+        self._halved: dict[str, tuple[str, str]] = {}  # loaded sides: the nearest numbers, and the rest
         self.weights: Counter[torch.dtype] = Counter()  # that a program holds for each of its units
         self.side_bytes = 0  # of the largest left side, for each sequence
 
@@ -70,24 +104,48 @@ class Products:
         level = max(source.level for source in sources)
         weights = self._memory.of_input(right)
         self.side_bytes = max(self.side_bytes, sum(one.columns for one in sources) * self._plan.dtype(left).itemsize)
-        ahead = 0 if self._at_once else TILES_AHEAD
+        ahead = TILES_AHEAD if self._coming is Sides.IN_PARTS else 0
         names: list[str] = []
         while len(names) < columns // units:
             together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
             # Where there are too few columns for all warps, the left side is cut into parts, whose products are added:
             # each warp has a part of its own, and none reads what another reads.
             parts = 1 if together * FEWEST >= COLUMNS_OF_WARP * self._warps else self._warps
-            total, sides = "", _sides(sources, parts)
+            as_two = self._coming is Sides.AS_TWO and parts == 1 and self._plan.dtype(left) is torch.float32
+            sums, sides = [""] * SUMS, _sides(sources, parts)
             for number, side in enumerate(sides):
                 loaded, *_ = [self._loaded(one, level) for one in sides[number : number + 1 + ahead]]
                 weight = self._weight(weights, len(names), together, side)
-                added = f", {total}" if total else ""
-                dot = f"tl.dot({loaded}, {weight}{added}, input_precision=PRECISION)"
-                total = self._text.assign(level, "product", dot)
+                if as_two:
+                    sums[:3] = self._multiplied_as_two(loaded, weight, sums[:3], level)
+                else:
+                    sums[number % SUMS] = self._multiplied(loaded, weight, sums[number % SUMS], level)
+            total = reduce(lambda one, other: self._plus(one, other, level), filter(None, sums))
             if parts > 1:
                 total = self._added_up(total, together, parts, level)
             names += self._apart(total, together, level)
         return Value(names, level, True)
+
+    def _multiplied(self, side: str, weight: str, total: str, level: int, precision: str = "PRECISION") -> str:
+        added = f", {total}" if total else ""
+        return self._text.assign(level, "product", f"tl.dot({side}, {weight}{added}, input_precision={precision})")
+
+    def _multiplied_as_two(self, side: str, weight: str, totals: Sequence[str], level: int) -> list[str]:
+        """Without the product of both rests, which is smaller than a float32 can tell."""
+        near_weight, weight_rest = self._as_two(weight, self._text.before.append)
+        near, rest = self._as_two(side, lambda line: self._text.write(level, line))
+        pairs = ((rest, near_weight), (near, weight_rest), (near, near_weight))
+        return [self._multiplied(*pair, total, level, "'tf32'") for pair, total in zip(pairs, totals, strict=True)]
+
+    def _plus(self, one: str, other: str, level: int) -> str:
+        return self._text.assign(level, "product", f"plus({one}, {other})")
+
+    def _as_two(self, name: str, write: Callable[[str], None]) -> tuple[str, str]:
+        if name not in self._halved:
+            self._halved[name] = near, rest = f"{name}_near", f"{name}_rest"
+            write(f"{near} = nearest({name})")
+            write(f"{rest} = rest({name}, {near})")
+        return self._halved[name]
 
     def _added_up(self, name: str, together: int, parts: int, level: int) -> str:
         """The sum of all parts, in pairs: `tl.sum` over the first dimension takes far longer."""
@@ -123,7 +181,7 @@ class Products:
             at = place.address(source.moment, row, f"{source.start + start} + {columns}")
             # Not from the first cache, which knows nothing of what other programs have written.
             load = f'tl.load({at}, mask={inside}, other=0.0, cache_modifier=".cg")'
-            write = self._text.load if self._at_once else self._text.assign
+            write = self._text.assign if self._coming is Sides.IN_PARTS else self._text.load
             self._sides[key] = write(level, "side", load)
         return self._sides[key]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .operators import FUNCTIONS
-
 _BARRIER = """
 @triton.jit
 def barrier(counter, target):
@@ -80,8 +78,8 @@ class Text:
         """In each step."""
         return len(self._meets) + self.meets_at_the_end
 
-    def module(self, parameters: Sequence[str], integers: Sequence[str], from_the_end: bool) -> str:
-        """A module of Python with the function `kernel`."""
+    def module(self, parameters: Sequence[str], integers: Sequence[str], functions: str, from_the_end: bool) -> str:
+        """A module of Python with the function `kernel`, and the `functions` that it calls."""
         meet = ["met += PROGRAMS", "barrier(counter, met)"]
         step = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
         step += [] if from_the_end else ["parity = (t - first) % 2"]
@@ -108,7 +106,7 @@ class Text:
             [
                 "import triton",
                 "import triton.language as tl",
-                FUNCTIONS,
+                functions,
                 _BARRIER,
                 f"@triton.jit(do_not_specialize={list(integers)!r})",
                 f"def kernel({', '.join([*parameters, 'counters', *integers, *_CHOSEN])}):",

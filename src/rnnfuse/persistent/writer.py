@@ -16,9 +16,10 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
+from . import operators, products
 from .memory import Memory
 from .operators import SAME, SHAPING, expression
-from .products import FEWEST, Products, bounds
+from .products import FEWEST, Products, Sides, bounds
 from .reductions import Reductions
 from .text import Inexpressible, Text, Value
 
@@ -28,14 +29,14 @@ aten = torch.ops.aten
 class Writer:
     """Raises Inexpressible for a loop that cannot be a kernel."""
 
-    def __init__(self, plan: Plan, form: Form, warps: int, at_once: bool = True) -> None:
-        """`warps`: of a program. They share the products. `at_once`: whether left sides are loaded as a whole."""
+    def __init__(self, plan: Plan, form: Form, warps: int, coming: Sides = Sides.WHOLE) -> None:
+        """`warps`: of a program. They share the products. `coming`: how left sides of products come to it."""
         self._plan, self._form = plan, form
         self.units = _find_units(plan, form)
         self._text = text = Text(self.units)
         self._memory = memory = Memory(plan, form, text)
         self._values: dict[fx.Node, Value] = {}
-        self._products = Products(plan, form, memory, text, self._value, warps, at_once)
+        self._products = Products(plan, form, memory, text, self._value, warps, coming)
         self._reductions = Reductions(memory, text, self._value)
         self._begin()
         for node in form.part.nodes:
@@ -52,7 +53,8 @@ class Writer:
         """A module of Python with the function `kernel`."""
         parameters = [name for place in self.places for name in place.parameters]
         lengths = [f"length{number}" for number in range(len(self._form.carried))]
-        return self._text.module(parameters, ["first", "steps", "rows", *lengths], self._form.from_the_end)
+        functions = operators.FUNCTIONS + products.FUNCTIONS
+        return self._text.module(parameters, ["first", "steps", "rows", *lengths], functions, self._form.from_the_end)
 
     # --- from step to step ---
 
