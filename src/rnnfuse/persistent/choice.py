@@ -198,6 +198,6 @@ def _key(kernel: Kernel, loop: Loop) -> str:
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
         kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), _processors(device),
-        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles, several sums of a product",
+        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles",
     )  # fmt: skip
     return private.hashed(repr(known))

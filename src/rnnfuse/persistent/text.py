@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+#: Each thread looks for itself whether all programs are there. With an atomic of Triton's, one thread would look, and
+#: the others wait for what it tells them.
 _BARRIER = """
 @triton.jit
 def barrier(counter, target):
     tl.debug_barrier()
     tl.atomic_add(counter, 1, sem="release", scope="gpu")
-    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < target:
-        pass
+    tl.inline_asm_elementwise(
+        '''{
+            .reg .pred waits;
+            .reg .s32 there;
+            again:
+            ld.acquire.gpu.global.s32 there, [$1];
+            setp.lt.s32 waits, there, $2;
+            @waits bra again;
+            mov.s32 $0, there;
+        }''',
+        "=r,l,r", [counter.to(tl.int64), target], dtype=tl.int32, is_pure=False, pack=1,
+    )
 
 """
 _CHOSEN = [f"{name}: tl.constexpr" for name in ("BLOCK_ROWS", "BLOCK_UNITS", "PROGRAMS", "PRECISION")]
