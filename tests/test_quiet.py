@@ -18,6 +18,7 @@ from rnnbench.launch.plausible import implausible
 from rnnbench_worker.clock import MIN_SAMPLES, sample
 from rnnbench_worker.clock import Runner as TimedRunner
 from rnnbench_worker.program import Program
+from rnnbench_worker.protocol import TURN_VARIABLE, wait_for_turn
 from rnnbench_worker.quiet import QuietProcessors
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned here")
@@ -113,6 +114,25 @@ def test_one_lucky_pulse_is_not_full_speed(monkeypatch):
     assert quiet.fields()["full_speed_s"] == 1.0
     assert quiet.block(Runner(host), 1, enough=False) == 0.1
     assert quiet.fields()["set_aside_blocks"] == 0
+
+
+def test_a_block_counts_no_more_when_processors_are_faster_than_usual(monkeypatch):
+    """A launch while other tenants rest could not be compared with the others."""
+    host = Host(monkeypatch, lambda cpu, block: False)
+    runner, quiet = Runner(host, lambda block: 0.1 + block / 1000), watch(full_speed_s=1.0)
+    usual = host._pulse
+    monkeypatch.setattr("rnnbench_worker.quiet.pulse_seconds", lambda: 0.77 if host.blocks in (2, 3) else usual())
+    samples = sample(runner, dict(METHOD, precision_target=0.0), 0.1, quiet)
+    assert [round(1000 * seconds) for _, seconds in samples][:3] == [101, 105, 106]
+    assert quiet.fields()["set_aside_blocks"] == 3
+
+
+def test_a_worker_stays_off_processors_that_are_faster_than_usual(monkeypatch):
+    host = Host(monkeypatch, lambda cpu, block: False)
+    monkeypatch.setattr("rnnbench_worker.quiet.pulse_seconds", lambda: 0.77 if host._cpu in (0, 2) else 1.0)
+    quiet = watch(full_speed_s=1.0)
+    assert host.moves[-1] == (1, 3)
+    assert quiet.fields()["full_speed_s"] == 0.77  # what this worker found: if others do, it is the usual speed
 
 
 def test_what_counts_never_depends_on_the_time_of_the_block(monkeypatch):
@@ -234,8 +254,21 @@ def test_what_was_set_aside_is_part_of_the_time_that_passed():
 def test_all_launches_have_the_standard_of_those_before():
     machine = ExclusiveMachine()
     assert machine.full_speed_s is None
-    machine.full_speeds += [0.5, *[1.0] * 3, *[1.3] * 4]  # a lucky moment, and a busy minute
+    machine.full_speeds += [*[0.77] * 3, *[1.0] * 5, *[1.3] * 4]  # other tenants rest for a minute, or are busy
     assert machine.full_speed_s == 1.0
+
+
+def test_a_worker_that_waited_for_its_turn_gets_the_standard_of_then(monkeypatch):
+    machine = ExclusiveMachine(ahead=2)
+    for full_speed_s in (None, 0.00125):
+        machine.full_speeds = [full_speed_s] if full_speed_s else []
+        with machine.next(probes=False) as turn:
+            reading = os.dup(turn.descriptor)
+            turn.started(SimpleNamespace(suspend=lambda: None, resume=lambda: None))
+            turn.warm()
+        monkeypatch.setenv(TURN_VARIABLE, str(reading))
+        assert wait_for_turn().full_speed_s == full_speed_s
+        os.close(reading)
 
 
 def test_a_launch_that_was_not_quiet_is_noisy():

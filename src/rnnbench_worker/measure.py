@@ -23,23 +23,25 @@ def measure(job, framework, channel):
     limit_s = job["method"]["limit_seconds"]
     warm = warm_up(runner, job["method"], Budget(limit_s - (time.perf_counter() - STARTED)), earlier)
     channel.send("warm", batches=warm.batches, seconds=warm.seconds)
-    if wait_for_turn():
+    turn, quiet = wait_for_turn(), job["quiet"]
+    if turn:
         # Only now is the machine quiet, and the device may have cooled down during the wait.
         warm = warm_up(runner, job["method"], Budget(limit_s / 2), again=True)
-    take_samples(job, runner, channel, warm)
+        quiet = dict(quiet, full_speed_s=turn.full_speed_s) if quiet else None
+    take_samples(job, quiet, runner, channel, warm)
     if full_size:
         full_size.unseen_batches(unseen)
     channel.send("memory", host=peak_host_bytes(), device=program.peak_device_bytes(), how_it_ran=program.how_it_ran())
 
 
-def take_samples(job, runner, channel, warm):
+def take_samples(job, quiet_processors, runner, channel, warm):
     """Sample; again, if the first samples show that the program was still getting faster: they were its warm-up."""
     cuda, adaptive = job["device"] == "cuda", warm.steady is not None
     for _ in range(RESTARTS + 1):
         before = gpu_state() if cuda else None
         runner.by_device = 0.0
         usage = Usage()
-        quiet = QuietProcessors(**job["quiet"]) if job["quiet"] else None
+        quiet = QuietProcessors(**quiet_processors) if quiet_processors else None
         channel.send("sampling")
         usage.start()
         if quiet:

@@ -65,13 +65,20 @@ def confine(job):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
+class Turn(object):
+    """A worker's turn to be sampled. `full_speed_s`: what the driver knows by then; None where it knows nothing."""
+
+    def __init__(self, full_speed_s):
+        self.full_speed_s = full_speed_s
+
+
 def wait_for_turn():
     """Where several workers compile at once, the driver lets them sample one at a time.
 
-    Returns whether there was a turn to wait for: a driver that runs one worker at a time passes no pipe.
+    Returns None where there was no turn to wait for: a driver that runs one worker at a time passes no pipe.
     """
     descriptor = os.environ.get(TURN_VARIABLE)
     if descriptor is None:
-        return False
-    os.read(int(descriptor), 1)
-    return True
+        return None
+    told = os.read(int(descriptor), 64).decode("ascii").strip("!")
+    return Turn(float(told) if told else None)

@@ -2,16 +2,18 @@
 
 On a rented machine every processor is slowed down by other tenants now and then, for a fraction of a second to many
 seconds, each at its own times. No choice made at the start of a run lasts. So a fixed computation of a millisecond, the
-pulse, is timed on the worker's processors before and after each block. A block counts only if neither pulse was longer
-than at full speed; otherwise it is set aside, and the worker moves to processors at full speed. What counts is decided
+pulse, is timed on the worker's processors before and after each block. A block counts only if both pulses were as long
+as at full speed; otherwise it is set aside, and the worker moves to processors at full speed. What counts is decided
 by the pulses alone, never by the block's own time. One exception: where the host had handed a block's work to the GPU
 in a quarter of its time or less, the GPU had set the pace, however slow a processor was. A CUDA graph is such a block.
 
 Full speed is what the fastest processors usually have, not the shortest pulse ever seen: once in a thousand times a
-processor is faster by a fifth, and then nothing else would count. On 16 processors the second fastest was always within
+processor is faster by a fifth, and for minutes all of them were, while other tenants rested. Blocks at such a time are
+set aside, too: a launch then would not be comparable with others. On 16 processors the second fastest was always within
 2 % of the usual, while most were slow.
 """
 
+import math
 import os
 import time
 
@@ -35,7 +37,7 @@ class QuietProcessors(object):
         self._count = count
         self._threshold = threshold
         self._given = full_speed_s
-        self._full_speed = full_speed_s or float("inf")
+        self._full_speed = full_speed_s
         self._surveyed = []  # in each survey, the slowest pulse of the chosen processors
         self._patience_s = PATIENCE * sample_seconds
         self._chosen = []
@@ -46,37 +48,43 @@ class QuietProcessors(object):
         self._is_quiet = True
 
     def begin(self):
-        """Find out what full speed is, and move to the fastest processors."""
+        """Find out what full speed is, and move to processors that have it."""
         for _ in range(SURVEYS if self._given else FIRST_SURVEYS):
-            self._settle(self._all)
-            self._surveyed.append(self._last)
+            pulses = self._settle(self._all, try_all=True)
+            self._surveyed.append(sorted(pulses.values())[self._count - 1])
         if self._given is None:
             self._full_speed = self._usual()
+            self._settle(self._all)
 
-    def _settle(self, candidates, at_most=0.0):
-        """Move to the fastest of these processors; no more are tried when there are enough with such a short pulse.
+    def _settle(self, candidates, try_all=False):
+        """Move to those of these processors that are nearest to full speed, or the fastest while that is not known.
 
-        Trying all of 16 takes longer than many a processor stays fast.
+        Returns the pulses of those that were tried: unless all are, no more than are needed. Trying all of 16 takes
+        longer than many a processor stays fast.
         """
         start = time.perf_counter()
         pulses = {}
         for cpu in candidates:
             pulses[cpu] = self._pulse(cpu)
-            if sum(pulse <= at_most for pulse in pulses.values()) >= self._count:
+            if not try_all and sum(map(self._is_at_full_speed, pulses.values())) >= self._count:
                 break
-        self._chosen = sorted(sorted(pulses, key=pulses.get)[: self._count])
-        self._last = max(pulses[cpu] for cpu in self._chosen)
+        self._chosen = sorted(sorted(pulses, key=lambda cpu: self._distance(pulses[cpu]))[: self._count])
+        self._last = max((pulses[cpu] for cpu in self._chosen), key=self._distance)
         self._move()
         self._seconds += time.perf_counter() - start
+        return pulses
 
     def _move_away(self):
         """To processors at full speed: those that come after the ones it is on are tried first."""
         after = self._all.index(self._chosen[-1]) + 1
-        self._settle(self._all[after:] + self._all[:after], at_most=self._longest())
+        self._settle(self._all[after:] + self._all[:after])
 
-    def _longest(self):
-        """The longest pulse of a processor at full speed."""
-        return self._full_speed * (1 + self._threshold)
+    def _distance(self, pulse):
+        """From full speed; while that is not known, from what is infinitely fast."""
+        return abs(math.log(pulse / self._full_speed)) if self._full_speed else pulse
+
+    def _is_at_full_speed(self, pulse):
+        return self._full_speed is not None and self._distance(pulse) <= math.log(1 + self._threshold)
 
     def block(self, runner, size, enough):
         """Seconds of the next block that counts. Where patience is at its end: None if there are enough samples
@@ -85,7 +93,7 @@ class QuietProcessors(object):
             by_device, before = runner.by_device, self._last
             took = runner.block(size)
             self._take_pulse()
-            if max(before, self._last) <= self._longest():
+            if self._is_at_full_speed(before) and self._is_at_full_speed(self._last):
                 self._before.append(before)
                 self._after.append(self._last)
                 return took
@@ -117,7 +125,7 @@ class QuietProcessors(object):
 
     def _take_pulse(self):
         start = time.perf_counter()
-        self._last = max(self._pulse(cpu) for cpu in self._chosen)
+        self._last = max((self._pulse(cpu) for cpu in self._chosen), key=self._distance)
         self._move()
         self._seconds += time.perf_counter() - start
 

@@ -53,9 +53,9 @@ class ExclusiveMachine:
     def full_speed_s(self) -> float | None:
         """What the workers so far have found, so that all of them have the same standard; None before the first.
 
-        The lower quartile: while other tenants are busy, all processors are slow for minutes.
+        The median: for minutes all processors are slow, while other tenants are busy, or fast, while they rest.
         """
-        return float(np.percentile(self.full_speeds, 25)) if self.full_speeds else None
+        return float(np.median(self.full_speeds)) if self.full_speeds else None
 
     def take(self, turn: "Turn") -> None:
         """Wait until nobody has the machine, then have it. Only then may a worker start or be timed."""
@@ -181,7 +181,7 @@ class Turn:
         finally:
             self.clock.go_on()
         with contextlib.suppress(BrokenPipeError):  # it died while it waited
-            os.write(self._grant_descriptor, b"!")
+            os.write(self._grant_descriptor, f"{self._machine.full_speed_s or ''}!".encode())
 
     def sampled(self) -> None:
         """The worker is not timed any more. Unless the machine is probed after it, others go on while it ends."""

@@ -115,7 +115,7 @@ def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
             if fits and len(grids) < GRIDS and grid not in grids:
                 grids.add(grid)
                 yield tile
-                if len(grids) == 1 and tile.precision == "tf32":  # three products need the registers of all
+                if len(grids) == 1:
                     yield tile._replace(warps=WARPS // 2)
 
 
@@ -198,6 +198,6 @@ def _key(kernel: Kernel, loop: Loop) -> str:
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
         kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), _processors(device),
-        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles",
+        torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles, of fewer warps too",
     )  # fmt: skip
     return private.hashed(repr(known))
