@@ -89,7 +89,8 @@ def test_the_fastest_tile_is_taken_and_remembered(made_up):
 
 def test_where_loops_share_the_gpu_only_tiles_that_fit_count(made_up):
     found = made_up.choose()
-    assert len(found.times) == choice.GRIDS  # 64 sequences are 4 blocks: 80 programs of 16 units, or 40 of 32
+    # 64 sequences are 4 blocks: 80 programs of 16 units, with 8 warps or 4, or 40 of 32
+    assert [(tile.units, tile.warps) for tile in found.times] == [(16, 8), (16, 4), (32, 8)]
     fastest = [found.fastest(made_up.loop, count) for count in (1, 2, 3, 4)]
     assert [tile and tile.units for tile in fastest] == [16, 32, 32, None]
 
