@@ -52,6 +52,11 @@ def test_what_is_right_only_on_the_small_version_is_wrong(sabotage):
     }
 
 
+def test_a_copy_that_is_kept_with_a_result_is_no_work_of_the_next_batch(sabotage):
+    results = run(["keeps-what-was-read"])
+    assert found(results, "keeps-what-was-read") == {"forward": ("verified", ""), "train": ("verified", "")}
+
+
 def test_an_honest_launch_says_what_was_checked(sabotage):
     results = run(["honest"])
     launches = {one.case.phase: one for one in results.contents.records if isinstance(one, Launch)}

@@ -146,6 +146,24 @@ class Remembered(Honest):
         return self.known[key]
 
 
+class SlowToFree:
+    """A copy of a result, as a framework may keep it with the result, that takes long to free."""
+
+    def __del__(self):
+        time.sleep(0.5)
+
+
+class KeepsWhatWasRead(Honest):
+    """Keeps a copy with a result that was read: that is no work of the next batch."""
+
+    def forward(self, fed):
+        return [super().forward(fed)]
+
+    def logits(self, handle):
+        handle.append(SlowToFree())
+        return super().logits(handle[0])
+
+
 class SkipsKnown(Remembered):
     """Does not even update for a batch that it knows."""
 
@@ -295,6 +313,7 @@ SYSTEMS = {
     "cut-backpropagation": CutBackpropagation,
     "low-precision": LowPrecision,
     "nan-at-full-size": NotANumber,
+    "keeps-what-was-read": KeepsWhatWasRead,
     "remembered": Remembered,
     "skips-known": SkipsKnown,
     "every-second-update": EverySecondUpdate,
