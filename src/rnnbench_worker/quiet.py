@@ -29,7 +29,7 @@ PATIENCE = 5.0  # how many times the seconds of sampling may be set aside
 
 
 class QuietProcessors(object):
-    """The fastest `count` of the processors that this process may use, and the pulses around the blocks that count."""
+    """`count` processors at full speed, of those that this process may use, and the pulses around blocks that count."""
 
     def __init__(self, count, threshold, full_speed_s, sample_seconds):
         """`full_speed_s`: the pulse at full speed as earlier launches have found it; None: there was none."""
@@ -38,7 +38,7 @@ class QuietProcessors(object):
         self._threshold = threshold
         self._given = full_speed_s
         self._full_speed = full_speed_s
-        self._surveyed = []  # in each survey, the slowest pulse of the chosen processors
+        self._surveyed = []  # in each survey, the slowest pulse of the `count` fastest processors
         self._patience_s = PATIENCE * sample_seconds
         self._chosen = []
         self._last = float("inf")  # the latest pulse

@@ -4,9 +4,9 @@ The schedule starts no process itself: it is given a function that launches, and
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from functools import partial
 from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
@@ -36,7 +36,7 @@ def run_schedule(
         queue.add(launch)
         launches.append(launch)
 
-    in_parallel(lambda attempt: execute(*attempt), queue, method.ahead, on_launch)
+    _in_parallel(lambda attempt: execute(*attempt), queue.take, method.ahead, on_launch)
     return launches
 
 
@@ -80,8 +80,8 @@ class _Ledger:
 Attempt = tuple[Case, int, int]  # case, round, attempt
 
 
-class _Queue(Iterator[Attempt]):
-    """The next launch to make. It depends on how earlier ones ended, so it may have none now and one later.
+class _Queue:
+    """The launches to make. Which is next depends on how earlier ones ended, so there may be none now and one later.
 
     While the last workers of a round compile, the first ones of the next round start, but none of a later round: drift
     of the machine should still affect all cases alike. No case is launched twice at a time, in case it fails.
@@ -92,7 +92,7 @@ class _Queue(Iterator[Attempt]):
         self._rounds = {number: shuffled(cases, method.seed, number) for number in range(method.launches)}
         self._under_way: set[str] = set()
 
-    def __next__(self) -> Attempt:
+    def take(self) -> Attempt | None:
         rounds_under_way = 0
         for number, cases in self._rounds.items():
             cases[:] = [case for case in cases if self._ledger.unfinished(case, number)]
@@ -105,7 +105,7 @@ class _Queue(Iterator[Attempt]):
                 case = min(free, key=lambda case: self._ledger.attempts(case, number))
                 self._under_way.add(case.key)
                 return case, number, self._ledger.attempts(case, number)
-        raise StopIteration
+        return None
 
     def add(self, launch: Launch) -> None:
         self._under_way.discard(launch.case.key)
@@ -121,19 +121,24 @@ def in_parallel(
 ) -> None:
     """Call `work` on every item, `jobs` at a time, and `on_result` as each ends, always in the caller's thread.
 
-    The items may depend on the results so far: an iterator that has ended is asked again after each.
     An interruption ends all workers; their results are dropped.
     """
-    left = iter(items)
+    _in_parallel(work, partial(next, iter(items), None), jobs, on_result)
+
+
+def _in_parallel(
+    work: Callable[[Item], Result], take: Callable[[], Item | None], jobs: int, on_result: Callable[[Result], None]
+) -> None:
+    """`take` gives the next item, or None while there is none: it is asked again after each result."""
     if jobs <= 1:
-        for item in left:
+        while (item := take()) is not None:
             on_result(work(item))
         return
     pool = ThreadPoolExecutor(max_workers=jobs)
     under_way: set[Future[Result]] = set()
     try:
         while True:
-            for item in islice(left, jobs - len(under_way)):
+            while len(under_way) < jobs and (item := take()) is not None:
                 under_way.add(pool.submit(work, item))
             if not under_way:
                 break
