@@ -28,7 +28,11 @@ class MadeUp:
         plan = SimpleNamespace(backward_loops=())
         buffers = SimpleNamespace(plan=plan, rows=64, device=None, constant={"weights": torch.zeros(320, 1280)})
         self.loop = SimpleNamespace(buffers=buffers, form="form", persistent=None, shared_by=1)
-        self.kernel = SimpleNamespace(units=320, source="source", barriers=1, weight_bytes=lambda tile: 0, run=self.run)
+        self.kernel = SimpleNamespace(
+            units=320, source="source", barriers=1, run=self.run,
+            weight_bytes=lambda tile: 0, runs_with_fewer_warps=lambda tile: self.few_warps,
+        )  # fmt: skip
+        self.few_warps = True
         self.ran = []
         for name, made_up in {
             "_kernel": self.kernel_of,
@@ -93,6 +97,11 @@ def test_where_loops_share_the_gpu_only_tiles_that_fit_count(made_up):
     assert [(tile.units, tile.warps) for tile in found.times] == [(16, 8), (16, 4), (32, 8)]
     fastest = [found.fastest(made_up.loop, count) for count in (1, 2, 3, 4)]
     assert [tile and tile.units for tile in fastest] == [16, 32, 32, None]
+
+
+def test_fewer_warps_are_tried_only_where_they_have_registers_enough(made_up):
+    made_up.few_warps = False
+    assert {tile.warps for tile in made_up.choose().times} == {8}
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,18 @@ def test_float32_numbers_are_multiplied_as_two_numbers_of_tf32(monkeypatch, cell
     assert all(text.count("= nearest(") >= 2 for text in written)
 
 
+def test_which_kernels_run_with_fewer_warps(monkeypatch):
+    """Those that take float32 numbers apart once, and those that have none: not where each warp would."""
+    kernels = Kernels(monkeypatch, AS_TWO)
+    both(FineLstm(5, UNITS), torch.randn(2, 3, 5), compile=False)
+    for made in kernels.made.values():
+        assert made.runs_with_fewer_warps(AS_TWO)
+        with monkeypatch.context() as little_room:
+            little_room.setattr(kernel, "MOST_BYTES", 0)
+            assert not made.runs_with_fewer_warps(AS_TWO)
+            assert made.runs_with_fewer_warps(AS_TWO._replace(precision="tf32"))
+
+
 def test_without_the_rest_they_would_be_wrong(monkeypatch):
     """So the test above would notice one that is missing."""
     monkeypatch.setitem(programs.WITHOUT_ASSEMBLER, "rest", lambda x, near: x - x)

@@ -115,7 +115,7 @@ def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
             if fits and len(grids) < GRIDS and grid not in grids:
                 grids.add(grid)
                 yield tile
-                if len(grids) == 1:
+                if len(grids) == 1 and kernel.runs_with_fewer_warps(tile):
                     yield tile._replace(warps=WARPS // 2)
 
 

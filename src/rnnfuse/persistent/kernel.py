@@ -54,6 +54,11 @@ class Kernel:
             return Sides.AS_TWO
         return Sides.WHOLE if tile.rows * self._side_bytes <= room else Sides.IN_PARTS
 
+    def runs_with_fewer_warps(self, tile: Tile) -> bool:
+        """Not where each warp takes float32 numbers apart for three products, which needs the registers of all."""
+        has_float32 = torch.float32 in self._weights and tile.precision == "tf32x3"
+        return not has_float32 or self.coming(tile) is Sides.AS_TWO
+
     def _written(self, warps: int, coming: Sides) -> tuple[Writer, Any]:
         if (warps, coming) not in self._writers:
             writer = Writer(self._plan, self._form, warps, coming)
