@@ -110,10 +110,16 @@ def test_an_interpreter_that_cannot_be_started_is_a_failure_with_the_reason(tmp_
 
 
 def test_a_supervisor_that_is_killed_takes_its_worker_along(tmp_path, mark):
-    def kill_supervisor(event):
+    supervisors = set()
+
+    def is_found():  # not while the worker becomes another program: for that moment it has no environment
         parents = {int(Path(f"/proc/{one}/stat").read_text().split()[3]) for one in marked(mark)}
-        (parent,) = parents & set(marked(mark))
-        os.kill(parent, signal.SIGKILL)
+        supervisors.update(parents & set(marked(mark)))
+        return supervisors
+
+    def kill_supervisor(event):
+        until(is_found)
+        os.kill(supervisors.pop(), signal.SIGKILL)
 
     result = run(worker(tmp_path, say(HELLO) + "exec sleep 600"), mark, on_event=kill_supervisor)
     assert result.outcome == "failed"
