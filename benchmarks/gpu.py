@@ -16,6 +16,7 @@ import rnnbench
 from rnnbench.analysis.stability import wide_cases
 from rnnbench.cli.progress import Progress
 from rnnbench.domain.result import Limit
+from rnnbench.domain.system import PHASES, PRECISIONS
 from rnnbench.method import make_method
 from rnnbench.plan import Plan
 from rnnbench.session import MoreLaunches, begin_run, resume
@@ -45,6 +46,7 @@ CHOSEN = {
     "flax": "cell/jit-scan",
     "equinox": "cell/jit-scan",
 }
+GROUPS = [f"{phase}/{precision}" for phase in PHASES for precision in PRECISIONS]
 MOST_LAUNCHES = 6
 
 
@@ -63,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("workloads", nargs="*", default=["ptb-lm"])
-    parser.add_argument("--groups", nargs="*", default=["train/fp32"], help="PHASE/PRECISION, for example forward/tf32")
+    parser.add_argument("--groups", nargs="+", default=["train/fp32"], choices=GROUPS)
     parser.add_argument("--framework", nargs="*", default=list(SYSTEMS))
     parser.add_argument("--chosen", action="store_true", help="about half of the rows")
     parser.add_argument("--without", nargs="*", default=[], help="these rows: a loop over 1,000 steps takes 11 s")

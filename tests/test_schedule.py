@@ -1,6 +1,7 @@
 """The schedule, with a fake executor: rounds, their order, failures, noise, and resuming after an interruption."""
 
 import threading
+import time
 
 import msgspec
 from hypothesis import given, settings
@@ -101,21 +102,22 @@ def test_a_noisy_launch_that_fails_when_repeated_is_left_alone():
 
 
 class Slow(Fake):
-    """Some launches end only when nothing else is left to do: `asked` is the order in which they began."""
+    """Some launches take long, and the others no time. `at_once`: which began while which was under way."""
 
     def __init__(self, slow, **mishaps):
         super().__init__(**mishaps)
         self.slow = set(slow)
         self.under_way, self.at_once = [], set()
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
 
     def __call__(self, *ask):
-        with self.changed:
+        with self.lock:
             self.at_once |= {(one[:2], ask[:2]) for one in self.under_way}
             self.under_way.append(ask)
             launch = super().__call__(*ask)
-            if ask in self.slow:
-                self.changed.wait(timeout=0.3)  # long after the others, which take no time
+        if ask in self.slow:
+            time.sleep(0.3)
+        with self.lock:
             self.under_way.remove(ask)
         return launch
 
