@@ -27,10 +27,10 @@ TILES_AHEAD = 3  # of a left side that is too large to be loaded at once: so man
 #: addition to it, so a single one would keep it waiting.
 SUMS = 4
 
-#: Written in assembler, because Triton would undo what they are for. `plus`: it begins a sum with another one, instead
-#: of adding them up, and they are one again. `nearest` and `rest`: a float32 number as two numbers of TF32. Triton does
-#: the same for `tf32x3`, but in each warp, for all that it multiplies; what is not pure, as far as it knows, happens
-#: where it is written, once. The rest of what is infinite is zero.
+#: Two are written in assembler, because Triton would undo what they are for. `plus`: it begins a sum with another one,
+#: instead of adding them up, and they are one again. `nearest`, beside `rest`: a float32 number as two numbers of
+#: TF32. Triton does the same for `tf32x3`, but in each warp, for all that it multiplies; what is not pure, as far as it
+#: knows, happens where it is written, once. The rest of what is infinite is zero.
 FUNCTIONS = """
 @triton.jit
 def plus(x, y):
