@@ -137,10 +137,11 @@ def test_another_number_of_parameters_is_a_failure(launch):
 @pytest.mark.parametrize(
     ("unseen", "reason"),
     [
-        (Unseen((0.1, 0.5), left_over_s=0.01, read_s=0.01), ""),
-        (Unseen((0.5, 0.26), left_over_s=0.01, read_s=0.01), "a batch that it had never seen took 0.26 s"),
-        (Unseen((0.1, 0.1), left_over_s=0.2, read_s=0.01), "work was left over when its clock stopped"),
-        (Unseen((0.1, 0.1), left_over_s=0.2, read_s=0.05), ""),
+        (Unseen((0.1, 0.5), seen_s=0.1, left_over_s=0.01, read_s=0.01), ""),
+        (Unseen((0.5, 0.26), seen_s=0.1, left_over_s=0.01, read_s=0.01), "a batch that it had never seen took 0.26 s"),
+        (Unseen((0.5, 0.26), seen_s=0.13, left_over_s=0.01, read_s=0.01), ""),
+        (Unseen((0.1, 0.1), seen_s=0.1, left_over_s=0.2, read_s=0.01), "work was left over when its clock stopped"),
+        (Unseen((0.1, 0.1), seen_s=0.1, left_over_s=0.2, read_s=0.05), ""),
     ],
 )
 def test_unseen_batches_and_the_last_result_take_no_longer_than_the_samples_say(launch, unseen, reason):

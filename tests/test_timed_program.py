@@ -52,9 +52,9 @@ def test_what_is_right_only_on_the_small_version_is_wrong(sabotage):
     }
 
 
-def test_a_copy_that_is_kept_with_a_result_is_no_work_of_the_next_batch(sabotage):
-    results = run(["keeps-what-was-read"])
-    assert found(results, "keeps-what-was-read") == {"forward": ("verified", ""), "train": ("verified", "")}
+@pytest.mark.parametrize("system", ["keeps-what-was-read", "slow-after-reading"])
+def test_what_reading_leaves_behind_does_not_make_a_batch_an_unknown_one(sabotage, system):
+    assert found(run([system]), system) == {"forward": ("verified", ""), "train": ("verified", "")}
 
 
 def test_an_honest_launch_says_what_was_checked(sabotage):

@@ -84,7 +84,7 @@ class Budget(object):
 
 
 #: Batches that are still to come after the warm-up: the samples, and the checks after them.
-BATCHES_TO_COME = MIN_SAMPLES + 3
+BATCHES_TO_COME = MIN_SAMPLES + 4
 
 
 class WarmUp(object):

@@ -44,23 +44,33 @@ class FullSize(object):
         # Work that was put off until its result is read, or was left to a thread, shows in the first reading.
         left_over_s = self._reading_seconds()
         remember_peak()
-        arrays, seconds, read_s = {"batches": np.int64(self._runner.batches)}, [], None
+        # What the unseen ones are compared with: a batch that was seen, alone and after a reading, as they are.
+        seen_s = self._alone()
+        read_s = self._reading_seconds()  # how long it takes when nothing is left over
+        arrays, seconds = {"batches": np.int64(self._runner.batches)}, []
         for index, batch in enumerate(batches):
             if self._training:
                 self._add_parameters(arrays, "before/{}".format(index))
-            # JAX keeps what was read with the result. Freeing 256 MB takes 20 ms, which are not the next batch's.
-            self._runner.handle = None
-            seconds.append(self._runner.block(1, [self._program.stage(batch)]))
-            if index == 0:  # how long reading takes when nothing is left over
-                read_s = self._reading_seconds()
+            seconds.append(self._alone([self._program.stage(batch)]))
             self._add_result(arrays, index)
         if self._training:
             self._add_parameters(arrays, "after")
         self._deliver("unseen", arrays)
         self._spent_s += time.perf_counter() - start
         self._channel.send(
-            "unseen", seconds=seconds, left_over_s=left_over_s, read_s=read_s, check_s=max(0.0, self._spent_s)
+            "unseen",
+            seconds=seconds,
+            seen_s=seen_s,
+            left_over_s=left_over_s,
+            read_s=read_s,
+            check_s=max(0.0, self._spent_s),
         )
+
+    def _alone(self, staged=None):
+        """Seconds of one batch: the next of those that were seen, or another one."""
+        # JAX keeps what was read with the result. Freeing 256 MB takes 20 ms, which are not the next batch's.
+        self._runner.handle = None
+        return self._runner.block(1, staged)
 
     def _reading_seconds(self):
         start = time.perf_counter()

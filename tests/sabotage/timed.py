@@ -164,6 +164,33 @@ class KeepsWhatWasRead(Honest):
         return super().logits(handle[0])
 
 
+class SlowAfterReading(Honest):
+    """Reading leaves something behind, which any batch that comes next waits for."""
+
+    waits = False
+
+    def forward(self, fed):
+        self.wait()
+        return super().forward(fed)
+
+    def train(self, fed):
+        self.wait()
+        return super().train(fed)
+
+    def wait(self):
+        if self.waits:
+            time.sleep(0.5)
+        self.waits = False
+
+    def logits(self, handle):
+        self.waits = True
+        return super().logits(handle)
+
+    def loss(self, handle):
+        self.waits = True
+        return super().loss(handle)
+
+
 class SkipsKnown(Remembered):
     """Does not even update for a batch that it knows."""
 
@@ -314,6 +341,7 @@ SYSTEMS = {
     "low-precision": LowPrecision,
     "nan-at-full-size": NotANumber,
     "keeps-what-was-read": KeepsWhatWasRead,
+    "slow-after-reading": SlowAfterReading,
     "remembered": Remembered,
     "skips-known": SkipsKnown,
     "every-second-update": EverySecondUpdate,
