@@ -78,9 +78,9 @@ def main() -> None:
             systems = [f"{name}/{system}" for name in given.framework for system in rows[name].split()]
             systems = [name for name in systems if name not in given.without]
             plans = [plan_group(systems, given.workloads, *group.split("/")) for group in given.groups]
-            # 2.5 seconds of samples at most, five times that set aside: launches differ more than longer samples tell.
+            # 1.2 seconds of samples at most, five times that set aside: launches differ more than longer samples tell.
             method = make_method(
-                launches=3, repeats=2, threads=1, ahead=20, limit_seconds=150, sample_seconds=2.5, warm_seconds=1.0
+                launches=3, repeats=2, threads=1, ahead=20, limit_seconds=150, sample_seconds=1.2, warm_seconds=1.0
             )
             begin_run(together(plans), method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
             for record in read_folder(given.limits).records if given.limits else ():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
@@ -184,5 +185,25 @@ class BackwardPass:
             [None if one is None or not self._to_inputs else buffers.whole(one) for one in plan.d_sequences],
             self.loop.end(),
             [total(one) for one in plan.d_extras],
-            [total(one) for one in plan.d_trained],
+            copied_together([total(one) for one in plan.d_trained]),
         )
+
+
+def copied_together(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The gradients of a cell's weights lie side by side, and autograd would copy each. Those that are alike and at
+    equal distances are copied at once here, the others are left as they are."""
+    found = list(tensors)
+    groups: dict[tuple[Any, ...], list[tuple[int, int, Tensor]]] = {}
+    for place, one in enumerate(tensors):
+        if one is not None and not one.is_contiguous():
+            key = (one.untyped_storage().data_ptr(), one.dtype, one.shape, one.stride())
+            groups.setdefault(key, []).append((int(one.storage_offset()), place, one))
+    for group in groups.values():
+        offsets, places, alike = zip(*sorted(group, key=lambda one: one[0]), strict=True)
+        distances = {after - before for before, after in pairwise(offsets)}
+        if len(distances) == 1:
+            sizes, strides = (len(alike), *alike[0].shape), (distances.pop(), *alike[0].stride())
+            whole = alike[0].as_strided(sizes, strides, offsets[0]).contiguous()
+            for place, copy in zip(places, whole.unbind(0), strict=True):
+                found[place] = copy
+    return found

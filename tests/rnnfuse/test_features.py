@@ -12,10 +12,12 @@ import torch
 from cells import Dropping, FineLstm, GruBefore, LayerNormLstm, SLstm
 from helpers import assert_same, both, doubles, plain_loop, plan_of
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import rnnfuse
 from rnnfuse import private
+from rnnfuse.passes import copied_together
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +137,41 @@ def test_frozen_parameters_get_no_gradient():
     cell.ui.requires_grad_(False)
     _, pairs = both(cell, doubles(6, 5, 3), compile=False)
     assert_same(pairs)
+
+
+class Copies(TorchDispatchMode):
+    """The shapes of what is copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if function in (torch.ops.aten.copy_.default, torch.ops.aten.clone.default):
+            self.shapes.append(tuple(found.shape))
+        return found
+
+
+def test_gradients_that_lie_side_by_side_are_copied_at_once():
+    """Those of eight weights by two copies. Each has memory like its weight's then, so that autograd copies none."""
+    cell = FineLstm(3, 4)
+    ys, _ = rnnfuse.Recurrent(cell, compile=False)(torch.randn(2, 5, 3))
+    with Copies() as copies:
+        ys.backward(torch.ones_like(ys))
+    assert sorted(one for one in copies.shapes if one[-2:] in ((3, 4), (4, 4))) == [(4, 3, 4), (4, 4, 4)]
+    assert all(one.grad.stride() == one.stride() for one in cell.parameters())
+
+
+def test_what_is_copied_together():
+    wide, other = torch.randn(5, 12), torch.randn(5, 12)
+    alike = [wide[:, 8:12], wide[:, :4], None, wide[:, 4:8]]
+    alone = [wide[:, 2:4], wide[0], other[:, :4].t(), other[:, 1:5].t(), other[:, 7:11].t()]
+    found = copied_together([*alike, *alone])
+    assert all(one is None if given is None else one.equal(given) for one, given in zip(found, alike, strict=False))
+    assert all(one.is_contiguous() for one in found[:4] if one is not None)
+    assert len({one.untyped_storage().data_ptr() for one in found[:4] if one is not None} - {wide.data_ptr()}) == 1
+    assert all(one is given for one, given in zip(found[4:], alone, strict=True))  # one by itself, and odd distances
 
 
 def test_dropout_has_its_own_mask_each_step_and_is_repeatable():
