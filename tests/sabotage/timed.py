@@ -164,6 +164,10 @@ class KeepsWhatWasRead(Honest):
         return super().logits(handle[0])
 
 
+class RememberedAndKept(KeepsWhatWasRead, Remembered):
+    """Looks results up, and hides behind how long it takes to free what was read."""
+
+
 class SlowAfterReading(Honest):
     """Reading leaves something behind, which any batch that comes next waits for."""
 
@@ -341,6 +345,7 @@ SYSTEMS = {
     "low-precision": LowPrecision,
     "nan-at-full-size": NotANumber,
     "keeps-what-was-read": KeepsWhatWasRead,
+    "remembered-and-kept": RememberedAndKept,
     "slow-after-reading": SlowAfterReading,
     "remembered": Remembered,
     "skips-known": SkipsKnown,
