@@ -47,7 +47,7 @@ lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy $(shell grep -L '^ *import torch' benchmarks/*.py)
+	$(BIN)/mypy $(shell grep -LE '^ *(import|from) torch\b' benchmarks/*.py)
 
 docs: setup-dev
 	$(BIN)/zensical build --clean --strict
