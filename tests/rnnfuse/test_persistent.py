@@ -28,7 +28,7 @@ import programs
 from programs import Kernels
 from torch import nn
 
-from rnnfuse.persistent import kernel, products
+from rnnfuse.persistent import kernel, memory, products
 from rnnfuse.persistent.kernel import Tile
 from rnnfuse.persistent.products import Sides
 
@@ -131,10 +131,30 @@ def test_a_product_of_many_sides_has_several_sums(monkeypatch):
 def test_without_its_barriers_it_would_be_wrong(monkeypatch):
     """So the tests above would notice one that is missing."""
     for cell in BARRIERS:
-        Kernels(monkeypatch, barrier=lambda counter, target: None)
+        Kernels(monkeypatch, barrier=lambda counter: None)
         _, pairs = both(cell(5, UNITS), torch.randn(5, 3, 5), compile=False)
         with pytest.raises(AssertionError, match="is off by"):
             assert_same(pairs, 1e-5)
+
+
+@pytest.mark.parametrize("cell", [FineLstm, GruBefore])
+def test_a_value_that_is_stored_after_a_program_has_arrived_comes_too_late_for_others(monkeypatch, cell):
+    """What only later kernels read is stored then. So the tests above would notice if another program reads it."""
+    store = memory.Memory.store
+    monkeypatch.setattr(memory.Memory, "store", lambda self, node, value, is_told: store(self, node, value, False))
+    Kernels(monkeypatch)
+    _, pairs = both(cell(5, UNITS), torch.randn(5, 3, 5), compile=False)
+    with pytest.raises(AssertionError, match="is off by"):
+        assert_same(pairs, 1e-5)
+
+
+def test_what_a_step_is_given_is_loaded_in_the_step_before(kernels):
+    both(FineLstm(5, UNITS), torch.randn(3, 2, 5), compile=False)
+    for kernel_made in kernels.made.values():
+        _, _, after = kernel_made.source.partition("arrive(counter)\n")[2].rpartition("        arrive(counter)")
+        while_waiting, _, rest = after.partition("wait(counter, met)")
+        assert "_following = tl.load(" in while_waiting
+        assert "_following = tl.load(" not in rest
 
 
 def test_half_precision(kernels):

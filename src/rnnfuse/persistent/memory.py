@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -116,12 +117,11 @@ class Memory:
         names = []
         for piece in range(columns // units if is_wide else 1):
             column = f"{piece * units} + column" if is_wide else ""
-            loaded = self.loaded(place, "t", row, column, mask)
             if place.role is Role.CONSTANT:
                 names.append(f"given{len(self._text.before)}")
-                self._text.before.append(f"{names[-1]} = {loaded}")
+                self._text.before.append(f"{names[-1]} = {self.loaded(place, 't', row, column, mask)}")
             else:
-                names.append(self._text.load(0, "given", loaded))
+                names.append(self._text.given(partial(self.loaded, place, row=row, column=column, mask=mask)))
         return Value(names, 0, is_wide)
 
     def loaded(self, place: Place, moment: str, row: str, column: str, mask: str) -> str:
@@ -133,17 +133,18 @@ class Memory:
     def is_stored(self, node: fx.Node | None) -> bool:
         return node in self._stored
 
-    def store(self, node: fx.Node, value: Value) -> None:
-        """Where it belongs, at the level where it is made, once."""
+    def store(self, node: fx.Node, value: Value, is_told: bool) -> None:
+        """Where it belongs, at the level where it is made, once. `is_told`: other programs of this kernel read it."""
         if node in self._stored:
             return
         self._stored.add(node)
         place, moment = self.of_result(node)
+        write = self._text.write if is_told else self._text.keep
         for piece, name in enumerate(value.pieces):
             column = f"{piece * self._text.units} + column" if value.is_wide else ""
             if not value.is_wide and place.columns > 1:
                 raise Inexpressible("a value has fewer columns than its place")
-            self._text.write(value.level, self.storing(place, moment, column, name))
+            write(value.level, self.storing(place, moment, column, name))
 
     def storing(self, place: Place, moment: str, column: str, name: str) -> str:
         at = place.address(moment, "row", column)

@@ -92,6 +92,7 @@ class Products:
         self._warps, self._coming = warps, coming
         self._sides: dict[tuple[Any, ...], str] = {}
         self._halved: dict[str, tuple[str, str]] = {}  # loaded sides: the nearest numbers, and the rest
+        self.handed_on: set[int] = set()  # what is carried, of which programs read all in the next step
         self.weights: Counter[torch.dtype] = Counter()  # that a program holds for each of its units
         self.side_bytes = 0  # of the largest left side, for each sequence
 
@@ -204,6 +205,7 @@ class Products:
         for number, (enters, _) in enumerate(self._form.carried):
             if node is enters:
                 self._text.meets_at_the_end = True  # the next step reads what this one hands on
+                self.handed_on.add(number)
                 place = self._memory.of_carried(number)
                 return [Source(place, self._memory.entering(number), 0, self._text.units, 0)]
         if node in self._form.part.inputs:
@@ -222,7 +224,7 @@ class Products:
         value = self._value(node)
         if not value.is_wide:
             raise Inexpressible("a product is of something that is narrower than the units")
-        self._memory.store(node, value)
+        self._memory.store(node, value, True)
         self._text.meet_after(value.level)
         place, moment = self._memory.of_result(node)
         return Source(place, moment, 0, self._memory.columns(node), value.level + 1)

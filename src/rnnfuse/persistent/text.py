@@ -6,16 +6,20 @@ others made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 #: Each thread looks for itself whether all programs are there. With an atomic of Triton's, one thread would look, and
 #: the others wait for what it tells them.
 _BARRIER = """
 @triton.jit
-def barrier(counter, target):
+def arrive(counter):
     tl.debug_barrier()
     tl.atomic_add(counter, 1, sem="release", scope="gpu")
+
+
+@triton.jit
+def wait(counter, target):
     tl.inline_asm_elementwise(
         '''{
             .reg .pred waits;
@@ -54,6 +58,9 @@ class Text:
         self.meets_at_the_end = False
         self._levels: list[list[str]] = [[]]
         self._loads: list[list[str]] = [[]]  # of a level, before all else: they take long, and can all be under way
+        self._kept: list[list[str]] = [[]]  # stores of a level that no other program waits for
+        self.kept_last: list[str] = []  # the same, of what leaves a step
+        self._given: dict[str, Callable[[str], str]] = {}  # what a step is given, as it is loaded for a moment
         self._meets: set[int] = set()
         self._names = 0
 
@@ -65,6 +72,7 @@ class Text:
         while len(self._levels) <= level:
             self._levels.append([])
             self._loads.append([])
+            self._kept.append([])
 
     def assign(self, level: int, stem: str, expression: str) -> str:
         """A line that gives a new name to an expression."""
@@ -76,6 +84,16 @@ class Text:
         self._extend(level)
         self._loads[level].append(f"{(name := self.new_name(stem))} = {expression}")
         return name
+
+    def given(self, loaded: Callable[[str], str]) -> str:
+        """A name for what each step is given, loaded while programs wait for each other in the step before."""
+        self._given[name := self.new_name("given")] = loaded
+        return name
+
+    def keep(self, level: int, line: str) -> None:
+        """A store for after the kernel. It is under way while programs wait for each other, and none waits for it."""
+        self._extend(level)
+        self._kept[level].append(line)
 
     def new_name(self, stem: str) -> str:
         self._names += 1
@@ -90,14 +108,28 @@ class Text:
         """In each step."""
         return len(self._meets) + self.meets_at_the_end
 
+    def _step(self, from_the_end: bool) -> list[str]:
+        """Level after level, then what leaves the step. Between arriving and waiting a program stores what it keeps
+        since the last barrier, and at the last one of the step it loads what the next one is given."""
+        lines = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
+        lines += [] if from_the_end else ["parity = (t - first) % 2"]
+        lines += [f"following = tl.where(done + 1 < steps, t {'-' if from_the_end else '+'} 1, t)"]
+        sections = [[*loads, *rest] for loads, rest in zip(self._loads, self._levels, strict=True)] + [self.last]
+        meetings = self._meets | ({len(self._levels)} if self.meets_at_the_end else set())
+        following = [f"{name}_following = {loaded('following')}" for name, loaded in self._given.items()]
+        meanwhile: list[str] = []
+        for number, (section, kept) in enumerate(zip(sections, [*self._kept, self.kept_last], strict=True)):
+            lines += section
+            meanwhile += kept
+            if number in meetings:
+                meanwhile = following + meanwhile if number == max(meetings) else meanwhile
+                lines += ["met += PROGRAMS", "arrive(counter)", *meanwhile, "wait(counter, met)"]
+                meanwhile = []
+        lines += meanwhile if meetings else following + meanwhile
+        return [*lines, *(f"{name} = {name}_following" for name in self._given)]
+
     def module(self, parameters: Sequence[str], integers: Sequence[str], functions: str, from_the_end: bool) -> str:
         """A module of Python with the function `kernel`, and the `functions` that it calls."""
-        meet = ["met += PROGRAMS", "barrier(counter, met)"]
-        step = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
-        step += [] if from_the_end else ["parity = (t - first) % 2"]
-        for number, (loads, lines) in enumerate(zip(self._loads, self._levels, strict=True)):
-            step += [*loads, *lines, *(meet if number in self._meets else [])]
-        step += [*self.last, *(meet if self.meets_at_the_end else [])]
         body = [
             "row_block = tl.program_id(0)",
             "unit_block = tl.program_id(1)",
@@ -111,8 +143,9 @@ class Text:
             "counter = counters + row_block * 32",  # each in a line of the cache of its own
             "met = 0",
             *self.before,
+            *[f"{name} = {loaded('first')}" for name, loaded in self._given.items()],
             "for done in range(steps):",
-            *_indented(step),
+            *_indented(self._step(from_the_end)),
         ]
         return "\n".join(
             [

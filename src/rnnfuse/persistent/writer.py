@@ -44,7 +44,7 @@ class Writer:
                 self._values[node] = self._operator(node)
         for node in form.part.outputs:
             if node in form.stored and node not in form.part.within:
-                memory.store(node, self._value(node))
+                memory.store(node, self._value(node), node in self._handed_on())
         self._hand_on()
         self.places, self.barriers = memory.places, text.barriers
         self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
@@ -80,12 +80,15 @@ class Writer:
         written: set[fx.Node] = set()
         for number, (enters, leaves) in enumerate(self._form.carried):
             if leaves is None or leaves in written or not memory.is_stored(leaves):
-                last.append(
-                    memory.storing(memory.of_carried(number), memory.leaving(number), "column", f"next{number}")
-                )
+                line = memory.storing(memory.of_carried(number), memory.leaving(number), "column", f"next{number}")
+                (last if number in self._products.handed_on else self._text.kept_last).append(line)
             if leaves is not None:
                 written.add(leaves)
             last.append(f"state{number} = {memory.rounded(f'next{number}', self._plan.dtype(enters))}")
+
+    def _handed_on(self) -> list[fx.Node | None]:
+        """What other programs read in the next step."""
+        return [self._form.carried[number][1] for number in self._products.handed_on]
 
     # --- operators ---
 
