@@ -19,6 +19,9 @@ class Loop:
         self.form, self.buffers, self.compile, self.persistent = form, buffers, compile, persistent
         steps, late = buffers.steps, int(form.from_the_end)
         self.sums = {node: torch.zeros_like(buffers.new(node, 1)[0]) for node in form.added}
+        #: What a kernel has added up over steps, of each sequence, and over how many steps.
+        self.added_up: dict[fx.Node, Tensor] = {}
+        self.steps_added_up = 0
         #: How many loops run at once, each as a kernel on its part of the GPU.
         self.shared_by = 1
         #: Gradients that come from outside, for what enters at each step.

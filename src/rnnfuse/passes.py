@@ -167,6 +167,7 @@ class BackwardPass:
     def gradients(self) -> Gradients:
         """After all steps: what was left for the end, over all of them at once."""
         plan, buffers = self._plan, self._buffers
+        self._finish_sums()
         found = buffers.run_over_steps(plan.after, 0, buffers.steps)
         after = dict(zip(plan.after.outputs, found, strict=True))
 
@@ -175,6 +176,8 @@ class BackwardPass:
                 return None
             if node in self.loop.sums:
                 return self.loop.sums[node]
+            if node in plan.summed:
+                return buffers.constant[node]
             if node in after and not plan.has_rows(node):
                 return after[node]
             return (buffers.separated(node, after[node], buffers.steps) if node in after else buffers.whole(node)).sum(
@@ -187,6 +190,17 @@ class BackwardPass:
             [total(one) for one in plan.d_extras],
             copied_together([total(one) for one in plan.d_trained]),
         )
+
+    def _finish_sums(self) -> None:
+        """Of what is added up over all sequences and steps: by the loop, if it was a kernel all the time, or here."""
+        plan, buffers = self._plan, self._buffers
+        by_kernel = self.loop.added_up if self.loop.steps_added_up == buffers.steps else {}
+        for node, of_sequences in by_kernel.items():
+            total = of_sequences.sum(0).to(plan.dtype(node))
+            buffers.constant[node] = total.view(plan.shape(node, buffers.rows))
+        rest = plan.sums_without(by_kernel)
+        found = buffers.run_over_steps(rest, 0, buffers.steps)
+        buffers.constant.update(zip(rest.outputs, found, strict=True))
 
 
 def copied_together(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:

@@ -58,7 +58,9 @@ class Plan:
         # What a layer below waits for is a part of its own.
         self.after_for_inputs = Part(self.zones, Zone.AFTER, _only(for_inputs, of, Zone.AFTER))
         self.after = Part(self.zones, Zone.AFTER, _only(totals, of, Zone.AFTER))
-        late = [*self.after_for_inputs.inputs, *self.after.inputs]
+        self.summed = [node for node in self.zones.in_zone(Zone.SUMS) if self.zones.kinds[node] is Kind.SUMMED]
+        self._sums: dict[frozenset[fx.Node], Part] = {}
+        late = [*self.after_for_inputs.inputs, *self.after.inputs, *self.sums_without(()).inputs]
         self.back = Part(self.zones, Zone.BACK, _only([*old, *totals, *for_inputs, *late], of, Zone.BACK), old)
         self._kept_backwards = frozenset([*late, *for_inputs, *_only(totals, of, Zone.GIVEN)])
         self._added = _only(totals, of, Zone.BACK)
@@ -80,6 +82,13 @@ class Plan:
         self.graph_places: dict[int, Any] = {}  # by stream: their memory, and where they are captured
         self.kernels: dict[Any, Any] = {}  # loops as one kernel, by `persistent/choice.py`
         self.kinds: dict[tuple[Any, ...], Any] = {}  # of calls of chains that begin with it, by `replayed.py`
+
+    def sums_without(self, known: Iterable[fx.Node]) -> Part:
+        """What is added up over all sequences and steps, without those that a kernel has added up."""
+        key = frozenset(known)
+        if key not in self._sums:
+            self._sums[key] = Part(self.zones, Zone.SUMS, [node for node in self.summed if node not in key])
+        return self._sums[key]
 
     def forward_loop(self, keep: bool, states: bool, reverse: bool) -> Form:
         """`keep`: for the derivative. `states`: all states are wanted."""
@@ -135,7 +144,7 @@ class Plan:
     def explain(self) -> str:
         """What runs when, in words."""
         lines = [f"packed: {what}" for what in self.packed]
-        for zone in (Zone.ONCE, Zone.AHEAD, Zone.LOOP, Zone.BACK, Zone.AFTER):
+        for zone in (Zone.ONCE, Zone.AHEAD, Zone.LOOP, Zone.BACK, Zone.SUMS, Zone.AFTER):
             nodes = self.zones.in_zone(zone)
             products = sum("mm" in str(node.target) for node in nodes)
             lines.append(f"{len(nodes):4} operators, {products:2} of them products: {zone.value}")

@@ -10,11 +10,14 @@ import operator
 from collections.abc import Iterable
 from enum import Enum
 
+import torch
 from torch import fx
 
 from .rewriting import operands
 from .rows import FILLED, Kind, find_kinds, is_cheap
 from .tracing import Step
+
+aten = torch.ops.aten
 
 
 class Zone(Enum):
@@ -24,6 +27,7 @@ class Zone(Enum):
     AHEAD = "ahead of the loop, over all steps at once"
     LOOP = "in the loop"
     BACK = "in the loop backwards"
+    SUMS = "after the loop, added up over all sequences and steps, unless the loop is a kernel that adds up"
     AFTER = "after the loop, over all steps at once"
 
 
@@ -41,6 +45,7 @@ class Zones:
         self._sink()
         self._place_late_values()
         self._place_gradients()
+        self._place_sums()
 
     def depends_on_gradient(self, node: fx.Node | None) -> bool:
         """A derivative that does not is zero: it is linear in the gradient it was given."""
@@ -143,6 +148,20 @@ class Zones:
                     after.discard(node)
                     changed = True
 
+    def _place_sums(self) -> None:
+        """Sums over sequences, with the operators that only they need, of values that are known when the loop ends."""
+        for node in self.in_zone(Zone.AFTER):
+            if _adds_up(node):
+                chain = {node}
+                for one in reversed(list(self.of)):
+                    users = set(one.users)
+                    if self.of[one] is Zone.AFTER and users and users <= chain and self.kinds[one] is Kind.ROWS:
+                        chain.add(one)
+                inputs = {given for one in chain for given in one.all_input_nodes} - chain
+                if all(self.of[given] is not Zone.AFTER for given in inputs if given in self.of):
+                    chain |= {user for user in node.users if _is_one_of_several(user)}
+                    self.of.update(dict.fromkeys(chain, Zone.SUMS))
+
     def _needed_for(self, ends: Iterable[fx.Node]) -> set[fx.Node]:
         needed: set[fx.Node] = set()
         waiting = list(ends)
@@ -152,6 +171,13 @@ class Zones:
                 needed.add(node)
                 waiting += node.all_input_nodes
         return needed
+
+
+def _adds_up(node: fx.Node) -> bool:
+    """Over the sequences; the gradients of a layer norm's parameters are such sums, too."""
+    if node.target is aten.native_layer_norm_backward.default:
+        return not operands(node)[-1][0]
+    return node.target is aten.sum.dim_IntList and list(operands(node)[1]) == [0]
 
 
 def _is_one_of_several(node: fx.Node) -> bool:

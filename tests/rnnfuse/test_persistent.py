@@ -31,6 +31,7 @@ from torch import nn
 from rnnfuse.persistent import kernel, memory, products
 from rnnfuse.persistent.kernel import Tile
 from rnnfuse.persistent.products import Sides
+from rnnfuse.plan import Plan
 
 #: How often the programs that share sequences wait for each other in a step, forwards and backwards.
 BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [3, 3]}
@@ -55,6 +56,38 @@ def test_a_kernel_computes_what_the_loop_computes(kernels, cell, case):
     assert_same(pairs, 1e-5)
     assert kernels.barriers == BARRIERS[cell]
     assert kernels.refused == {}
+
+
+#: What a kernel backwards adds up: a bias; peepholes of the last state; weights and biases of norms of what it has.
+SUMS = {FineLstm: 1, Peephole: 3, SLstm: 1, GruBefore: 2, LayerNormLstm: 4}
+
+
+@pytest.mark.parametrize("cell", SUMS, ids=lambda cell: cell.__name__)
+def test_what_is_added_up_over_all_steps_is_added_up_in_the_kernel(kernels, monkeypatch, cell):
+    asked = []
+    left = Plan.sums_without
+    monkeypatch.setattr(Plan, "sums_without", lambda plan, known: [asked.append(set(known)), left(plan, known)][1])
+    both(cell(5, UNITS), torch.randn(3, 17, 5), compile=False)
+    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
+    writer, _ = next(iter(backwards._writers.values()))
+    assert len(writer.sums) == SUMS[cell]
+    assert asked[-1] == set(writer.sums)
+
+
+class Half(Kernels):
+    """Of the steps, the later half."""
+
+    def run_range(self, loop, start, stop):
+        middle = (start + stop) // 2
+        if loop.form.from_the_end:
+            super().run_range(loop, middle, stop)
+        loop.run(start, middle if loop.form.from_the_end else stop)
+
+
+def test_sums_of_a_part_of_the_steps_are_not_taken_for_all(monkeypatch):
+    Half(monkeypatch)
+    _, pairs = both(Peephole(5, UNITS), torch.randn(4, 3, 5), compile=False)
+    assert_same(pairs, 1e-5)
 
 
 @pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell, Tied])

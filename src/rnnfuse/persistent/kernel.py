@@ -72,6 +72,10 @@ class Kernel:
         writer, function = self._written(tile.warps, self.coming(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
         counters.zero_()
+        for node, columns in writer.sums.items():
+            if node not in loop.added_up:
+                loop.added_up[node] = torch.zeros(buffers.rows, columns, device=some.device)
+        loop.steps_added_up += stop - start
         given: list[Any] = []
         for place in writer.places:
             given += arguments(place, loop, scratch)

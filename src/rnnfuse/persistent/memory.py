@@ -21,6 +21,7 @@ class Role(Enum):
     SERIES = "at every step"
     CARRIED = "handed on from step to step"
     SCRATCH = "for a step and the next"
+    SUM = "added up over all steps"
 
 
 class Place(NamedTuple):
@@ -39,7 +40,8 @@ class Place(NamedTuple):
 
     def address(self, moment: str, row: str, column: str) -> str:
         """Of one or more values. `moment`: which of the tensors for the steps, as an expression."""
-        base = self.name if self.role is Role.CONSTANT else f"{self.name} + ({moment}).to(tl.int64) * {self.name}_step"
+        is_one = self.role in (Role.CONSTANT, Role.SUM)
+        base = self.name if is_one else f"{self.name} + ({moment}).to(tl.int64) * {self.name}_step"
         rows = f" + ({row}) * {self.name}_row" if row else ""
         columns = f" + ({column}) * {self.name}_column" if column else ""
         return f"{base}{rows}{columns}"
@@ -92,6 +94,10 @@ class Memory:
             return self._place(("series", node), Role.SERIES, node), "t"
         place = self._place(("scratch", node), Role.SCRATCH, node, dtype=self._plan.dtype(node))
         return place, "parity"
+
+    def of_sum(self, node: fx.Node) -> Place:
+        """Of each sequence, over all steps."""
+        return self._place(("sum", node), Role.SUM, node)
 
     def for_numbers(self, key: object, count: int) -> Place:
         """Memory for so many numbers for each row."""
@@ -188,6 +194,10 @@ def arguments(place: Place, loop: Loop, scratch: dict[str, Tensor]) -> list[Any]
         assert place.node is not None
         tensor = loop.buffers.constant[place.node]
         return [tensor, 0, *_of_row_and_column(tensor.stride(), place)]
+    if place.role is Role.SUM:
+        assert place.node is not None
+        total = loop.added_up[place.node]
+        return [total, 0, *total.stride()]
     if place.role is Role.CARRIED:
         memory = loop.carried_memory(place.number)
     elif place.role is Role.SCRATCH:

@@ -55,6 +55,7 @@ class Text:
         self.units = units
         self.before: list[str] = []
         self.last: list[str] = []  # of a step
+        self.after: list[str] = []  # all steps
         self.meets_at_the_end = False
         self._levels: list[list[str]] = [[]]
         self._loads: list[list[str]] = [[]]  # of a level, before all else: they take long, and can all be under way
@@ -146,6 +147,7 @@ class Text:
             *[f"{name} = {loaded('first')}" for name, loaded in self._given.items()],
             "for done in range(steps):",
             *_indented(self._step(from_the_end)),
+            *self.after,
         ]
         return "\n".join(
             [

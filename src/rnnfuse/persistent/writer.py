@@ -9,6 +9,7 @@ how often programs have to wait in a step before they can run: their level.
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
+from ..zones import Zone
 from . import operators, products
 from .memory import Memory
 from .operators import SAME, SHAPING, expression
@@ -46,6 +48,10 @@ class Writer:
             if node in form.stored and node not in form.part.within:
                 memory.store(node, self._value(node), node in self._handed_on())
         self._hand_on()
+        self.sums: dict[fx.Node, int] = {}  # what is added up over all steps: how many columns
+        for node in plan.summed if form.part is plan.back else ():
+            with suppress(Inexpressible):  # then it is added up after the loop
+                self._add_up(node)
         self.places, self.barriers = memory.places, text.barriers
         self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
 
@@ -89,6 +95,40 @@ class Writer:
     def _handed_on(self) -> list[fx.Node | None]:
         """What other programs read in the next step."""
         return [self._form.carried[number][1] for number in self._products.handed_on]
+
+    def _add_up(self, node: fx.Node) -> None:
+        """Of each sequence by itself, in the program that has it: then no program needs another."""
+        memory, text, value = self._memory, self._text, self._summand(node)
+        columns = memory.columns(node)
+        if not value.is_wide or len(value.pieces) * self.units != columns:
+            raise Inexpressible("a sum is not as wide as what is added up")
+        place = memory.of_sum(node)
+        for number, piece in enumerate(value.pieces):
+            name, column = text.new_name("sum"), f"{number * self.units} + column"
+            text.before.append(f"{name} = {memory.loaded(place, '', 'row', column, 'here')}")
+            text.write(value.level, f"{name} = {name} + {piece}")
+            text.after.append(memory.storing(place, "", column, name))
+        self.sums[node] = columns
+
+    def _summand(self, node: fx.Node) -> Value:
+        if node.target is aten.sum.dim_IntList:
+            return self._known(operands(node)[0])
+        gradient, given, _, mean, inverse = operands(operands(node)[0])[:5]  # of a layer norm
+        values = [self._known(one) for one in (gradient, given, mean, inverse)]  # or PyTorch's operator runs anyway
+        if operands(node)[1] == 2:
+            return values[0]
+        level, (middle,), (scale,) = max(value.level for value in values), values[2].pieces, values[3].pieces
+        pairs = zip(values[0].pieces, values[1].pieces, strict=True)
+        texts = [f"{slope} * (({one} - {middle}) * {scale})" for slope, one in pairs]
+        return Value([self._text.assign(level, "summand", text) for text in texts], level, True)
+
+    def _known(self, node: fx.Node) -> Value:
+        """A value of the loop, or what is made of such for a sum."""
+        if node not in self._values and self._plan.zones.of[node] is Zone.SUMS:
+            for one in node.all_input_nodes:
+                self._known(one)
+            self._values[node] = self._operator(node)
+        return self._value(node)
 
     # --- operators ---
 
