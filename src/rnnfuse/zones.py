@@ -152,15 +152,20 @@ class Zones:
         """Sums over sequences, with the operators that only they need, of values that are known when the loop ends."""
         for node in self.in_zone(Zone.AFTER):
             if _adds_up(node):
-                chain = {node}
-                for one in reversed(list(self.of)):
-                    users = set(one.users)
-                    if self.of[one] is Zone.AFTER and users and users <= chain and self.kinds[one] is Kind.ROWS:
-                        chain.add(one)
+                chain = self._only_for(node)
                 inputs = {given for one in chain for given in one.all_input_nodes} - chain
                 if all(self.of[given] is not Zone.AFTER for given in inputs if given in self.of):
                     chain |= {user for user in node.users if _is_one_of_several(user)}
                     self.of.update(dict.fromkeys(chain, Zone.SUMS))
+
+    def _only_for(self, node: fx.Node) -> set[fx.Node]:
+        """A node after the loop, with those there that nothing else needs."""
+        found = {node}
+        for one in reversed(list(self.of)):
+            users = set(one.users)
+            if self.of[one] is Zone.AFTER and users and users <= found and self.kinds[one] is Kind.ROWS:
+                found.add(one)
+        return found
 
     def _needed_for(self, ends: Iterable[fx.Node]) -> set[fx.Node]:
         needed: set[fx.Node] = set()

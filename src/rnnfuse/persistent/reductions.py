@@ -77,7 +77,7 @@ class Reductions:
         ]
         variance = text.assign(level, "variance", f"tl.sum({' + '.join(spread)}, 1, keep_dims=True) / {columns}")
         inverse = text.assign(level, "inverse", f"tl.rsqrt({variance} + {float(smallest)!r})")
-        normal = [text.assign(level, "normal", f"({one} - {mean}) * {inverse}") for one in value.pieces]
+        normal = self._normal(level, value, mean, inverse)
         found = self._affine(level, normal, weight, bias)
         return [Value(found, level, True), Value([mean], level, False), Value([inverse], level, False)]
 
@@ -100,7 +100,7 @@ class Reductions:
         values = [self._value(one) for one in (gradient, given, mean, inverse)]
         level, columns, text = max(value.level for value in values), self._memory.columns(given), self._text
         (middle,), (scale,) = values[2].pieces, values[3].pieces
-        normal = [text.assign(level, "normal", f"({one} - {middle}) * {scale}") for one in values[1].pieces]
+        normal = self._normal(level, values[1], middle, scale)
         scaled = self._affine(level, values[0].pieces, weight, None)
         products = [f"{a} * {b}" for a, b in zip(scaled, normal, strict=True)]
         own = [self._own(level, scaled, "sum"), self._own(level, products, "sum")]
@@ -112,6 +112,20 @@ class Reductions:
         ]
         self._norms[node] = [Value(found, level, True)]
         return self._norms[node]
+
+    def layer_norm_summand(self, node: fx.Node, number: int) -> Value:
+        """What the gradient of a layer norm's weight (1) or bias (2) is the sum of, over all sequences and steps."""
+        gradient, given, _, mean, inverse = operands(node)[:5]
+        values = [self._value(one) for one in (gradient, given, mean, inverse)]
+        if number == 2:
+            return values[0]
+        level, (middle,), (scale,) = max(value.level for value in values), values[2].pieces, values[3].pieces
+        pairs = zip(values[0].pieces, self._normal(level, values[1], middle, scale), strict=True)
+        return Value([self._text.assign(level, "summand", f"{a} * {b}") for a, b in pairs], level, True)
+
+    def _normal(self, level: int, given: Value, mean: str, inverse: str) -> list[str]:
+        """Of what is normalised, before weight and bias."""
+        return [self._text.assign(level, "normal", f"({one} - {mean}) * {inverse}") for one in given.pieces]
 
     # --- what programs tell each other ---
 

@@ -112,9 +112,12 @@ class Text:
     def _step(self, from_the_end: bool) -> list[str]:
         """Level after level, then what leaves the step. Between arriving and waiting a program stores what it keeps
         since the last barrier, and at the last one of the step it loads what the next one is given."""
-        lines = ["t = first - done", "parity = (first - t) % 2"] if from_the_end else ["t = first + done"]
-        lines += [] if from_the_end else ["parity = (t - first) % 2"]
-        lines += [f"following = tl.where(done + 1 < steps, t {'-' if from_the_end else '+'} 1, t)"]
+        sign = "-" if from_the_end else "+"
+        lines = [
+            f"t = first {sign} done",
+            "parity = done % 2",
+            f"following = tl.where(done + 1 < steps, t {sign} 1, t)",
+        ]
         sections = [[*loads, *rest] for loads, rest in zip(self._loads, self._levels, strict=True)] + [self.last]
         meetings = self._meets | ({len(self._levels)} if self.meets_at_the_end else set())
         following = [f"{name}_following = {loaded('following')}" for name, loaded in self._given.items()]

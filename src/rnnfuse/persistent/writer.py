@@ -44,9 +44,11 @@ class Writer:
         for node in form.part.nodes:
             if node not in self._values and not _has_several_results(node):
                 self._values[node] = self._operator(node)
+        # What other programs read in the next step.
+        handed_on = {form.carried[number][1] for number in self._products.handed_on}
         for node in form.part.outputs:
             if node in form.stored and node not in form.part.within:
-                memory.store(node, self._value(node), node in self._handed_on())
+                memory.store(node, self._value(node), node in handed_on)
         self._hand_on()
         self.sums: dict[fx.Node, int] = {}  # what is added up over all steps: how many columns
         for node in plan.summed if form.part is plan.back else ():
@@ -92,10 +94,6 @@ class Writer:
                 written.add(leaves)
             last.append(f"state{number} = {memory.rounded(f'next{number}', self._plan.dtype(enters))}")
 
-    def _handed_on(self) -> list[fx.Node | None]:
-        """What other programs read in the next step."""
-        return [self._form.carried[number][1] for number in self._products.handed_on]
-
     def _add_up(self, node: fx.Node) -> None:
         """Of each sequence by itself, in the program that has it: then no program needs another."""
         memory, text, value = self._memory, self._text, self._summand(node)
@@ -113,14 +111,11 @@ class Writer:
     def _summand(self, node: fx.Node) -> Value:
         if node.target is aten.sum.dim_IntList:
             return self._known(operands(node)[0])
-        gradient, given, _, mean, inverse = operands(operands(node)[0])[:5]  # of a layer norm
-        values = [self._known(one) for one in (gradient, given, mean, inverse)]  # or PyTorch's operator runs anyway
-        if operands(node)[1] == 2:
-            return values[0]
-        level, (middle,), (scale,) = max(value.level for value in values), values[2].pieces, values[3].pieces
-        pairs = zip(values[0].pieces, values[1].pieces, strict=True)
-        texts = [f"{slope} * (({one} - {middle}) * {scale})" for slope, one in pairs]
-        return Value([self._text.assign(level, "summand", text) for text in texts], level, True)
+        norm, number = operands(node)
+        gradient, given, _, mean, inverse = operands(norm)[:5]
+        for one in (gradient, given, mean, inverse):  # also for a bias, or PyTorch's operator runs anyway
+            self._known(one)
+        return self._reductions.layer_norm_summand(norm, number)
 
     def _known(self, node: fx.Node) -> Value:
         """A value of the loop, or what is made of such for a sum."""
