@@ -167,6 +167,7 @@ def main():
     parser.add_argument("--phase", default="train", choices=["train", "forward"])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--persistent", action="store_true", help="also with loops as one kernel, where that is faster")
+    parser.add_argument("--kernels-only", action="store_true", help="rnnfuse only with loops as one kernel")
     parser.add_argument("--modes", nargs="*", default=["loop"], choices=MODES, help="of cells in a loop, if any")
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
@@ -178,8 +179,9 @@ def main():
     for name in chosen.cells:
         for mode in chosen.modes:
             builders[f"{name}, {mode}"] = loops_of(CELLS[name], mode)
-        builders[f"{name}, rnnfuse"] = fused_of(CELLS[name])
-        if chosen.persistent:
+        if not chosen.kernels_only:
+            builders[f"{name}, rnnfuse"] = fused_of(CELLS[name])
+        if chosen.persistent or chosen.kernels_only:
             builders[f"{name}, persistent"] = fused_of(CELLS[name], None)
     programs, steps = {}, []
     for name, build in builders.items():

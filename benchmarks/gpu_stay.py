@@ -1,0 +1,183 @@
+"""A machine with a GPU for half an hour: rnnfuse's kernels are tested and timed, then the published runs are made.
+
+    python benchmarks/gpu_stay.py FOLDER --seconds 1700 [--trees TREE …] [--ready FILE] [--steps NAME …]
+
+Several checkouts may be given with `--trees`, the one that is hoped for first: kernels of all are timed, and the first
+whose tests pass is measured, or else the last. What other frameworks need may still be on its way meanwhile: `--ready`
+names a file that is there when it has come. A step begins if it has a chance to end in time. One that is cut off is
+interrupted, so that nothing is lost: the same command in a later stay goes on with it. All that is printed lies in
+FOLDER/log, one line about each step in FOLDER/log/steps.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+PATIENCE = 240.0  # seconds for what is on its way
+MARGIN = 25.0  # seconds at the end: for a step that is interrupted, and for copying the results
+
+
+class Step(NamedTuple):
+    name: str
+    command: str  # in the root of a checkout
+    shortest: float = 60.0  # seconds: with fewer left it does not begin
+    longest: float = 1e6  # seconds: a kernel could wait forever
+    leaves: float = 0.0  # seconds for the steps after it
+    of_every_tree: bool = False
+    alone: bool = True  # on the GPU; else together with others of its kind
+
+
+def tests(names: str) -> str:
+    path = "PYTHONPATH=../../src:.:$PYTHONPATH"
+    return f"cd tests/rnnfuse && {path} {{python}} -m pytest -q -c /dev/null --rootdir . --confcutdir . {names}"
+
+
+def with_cells(command: str) -> str:
+    return f"PYTHONPATH=src:tests/rnnfuse:$PYTHONPATH {command}"
+
+
+def times(workload: str) -> str:
+    options = "--device cuda --modes --kernels-only --seconds 4 --cells 'fine LSTM' 'layer norm'"
+    return with_cells(f"{{python}} benchmarks/rnnfuse.py {options} --workload {workload}")
+
+
+def sanitizer(tool: str) -> str:
+    return with_cells(f"compute-sanitizer --tool {tool} {{python}} benchmarks/rnnfuse_sanitizer.py")
+
+
+def run(name: str, options: str) -> str:
+    limits = "" if name == FIRST_RUN else f" --limits {{folder}}/{FIRST_RUN}"  # of the machine, measured once
+    return f"{{python}} benchmarks/gpu.py {{folder}}/{name} {options} --chosen{limits}"
+
+
+FIRST_RUN = "ptb-lm-forward"
+RUNS = {
+    FIRST_RUN: "ptb-lm --groups forward/fp32",
+    "ptb-lm-train-precisions": "ptb-lm --groups train/tf32 train/bf16",
+    "ptb-lm-forward-precisions": "ptb-lm --groups forward/tf32 forward/bf16",
+    "speech-short": "ce-short",
+    # A loop over 1,000 steps, operator by operator, takes 11 s a batch.
+    "speech-long": "ce-long bi-ce-long bi-ctc-long --without pytorch/fine/eager",
+}
+STEPS = [
+    Step("tests", tests("test_cuda_persistent.py"), longest=240, of_every_tree=True),
+    Step("times-ptb", times("ptb"), longest=90, of_every_tree=True),
+    Step("times-long", times("long-64"), longest=90, of_every_tree=True),
+    *[Step(name, run(name, options), shortest=300, leaves=170) for name, options in RUNS.items()],
+    Step("memcheck", sanitizer("memcheck"), alone=False),
+    Step("racecheck", sanitizer("racecheck"), alone=False),
+    Step("more-tests", tests("test_cuda_replayed.py test_cuda.py"), alone=False),
+]
+
+
+class Stay:
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._folder, self._end = folder, time.monotonic() + seconds - MARGIN
+        (folder / "log").mkdir(parents=True, exist_ok=True)
+        self._running: list[tuple[str, Step, subprocess.Popen[bytes]]] = []
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+    def say(self, text: str) -> None:
+        with (self._folder / "log" / "steps").open("a") as file:
+            print(f"{self.left:5.0f} s left: {text}", file=file)
+        print(text, flush=True)
+
+    def begin(self, step: Step, tree: Path, name: str) -> bool:
+        """Whether there is time for it."""
+        if self.left < step.shortest:
+            self.say(f"{name}: no time, it needs {step.shortest:.0f} s")
+            return False
+        command = step.command.format(python=sys.executable, folder=self._folder)
+        with (self._folder / "log" / name).open("ab") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", command], cwd=tree, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{os.environ.get('PYTHONPATH', '')}"},
+                start_new_session=True,
+            )  # fmt: skip
+        self._running.append((name, step, process))
+        self.say(f"{name}: begins")
+        return True
+
+    def finish(self) -> bool:
+        """All that runs, or what of it is done at the end; whether all of it was right."""
+        codes = []
+        for name, step, process in self._running:
+            try:
+                code = process.wait(timeout=max(min(self.left - step.leaves, step.longest), 0.1))
+            except subprocess.TimeoutExpired:
+                code = interrupted(process)
+            self.say(f"{name}: ended with {code}")
+            codes.append(code)
+        self._running = []
+        return not any(codes)
+
+    def stop(self) -> None:
+        for name, _, process in self._running:
+            self.say(f"{name}: interrupted, it ended with {interrupted(process)}")
+
+
+def interrupted(process: subprocess.Popen[bytes]) -> int:
+    """As by Ctrl-C, and killed if it does not end then."""
+    for how in (signal.SIGINT, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, how)
+            return process.wait(timeout=MARGIN / 2)
+    return process.wait()
+
+
+def run_steps(stay: Stay, steps: Sequence[Step], trees: Sequence[Path], ready: Path | None) -> None:
+    measured = trees[-1]
+    for step in steps:
+        if step.name == FIRST_RUN and ready is not None:
+            wait_for(ready, stay)
+        if step.alone:
+            stay.finish()
+        for tree in trees if step.of_every_tree else [measured]:
+            if not stay.begin(step, tree, f"{step.name}-{tree.name}" if step.of_every_tree else step.name):
+                break
+            is_right = stay.finish() if step.alone else False
+            if step.name == "tests" and is_right:
+                measured = tree
+                break  # others were to be measured only if this one is wrong
+    stay.finish()
+
+
+def wait_for(ready: Path, stay: Stay) -> None:
+    end = time.monotonic() + min(PATIENCE, stay.left)
+    while not ready.exists() and time.monotonic() < end:
+        time.sleep(0.5)
+    stay.say(f"{ready} is {'there' if ready.exists() else 'not there: its frameworks fail'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=float, required=True, help="until the machine is taken back")
+    parser.add_argument(
+        "--trees", type=Path, nargs="+", default=[Path()], help="checkouts; the last is trusted untested"
+    )
+    parser.add_argument("--ready", type=Path, help="a file that is there when all frameworks are")
+    parser.add_argument("--steps", nargs="+", default=[one.name for one in STEPS], choices=[one.name for one in STEPS])
+    given = parser.parse_args()
+    stay = Stay(given.folder.resolve(), given.seconds)
+    chosen = [step for step in STEPS if step.name in given.steps]
+    try:
+        run_steps(stay, chosen, [tree.resolve() for tree in given.trees], given.ready)
+    except KeyboardInterrupt:
+        stay.stop()
+        sys.exit(130)
+    stay.say("end")
+
+
+if __name__ == "__main__":
+    main()
