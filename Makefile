@@ -36,8 +36,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
+# In which order files are begun, and how many at once, is in tests/conftest.py.
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not historic"
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not historic"
 
 test-historic: setup-dev
 	$(BIN)/python -m pytest -m historic

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ import pytest
 from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
 from rnnbench.launch.probe import Watch
+from rnnbench.machine import physical_cpus
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 collect_ignore = ["rnnfuse"]  # these need PyTorch: test_rnnfuse.py runs them in its environment
@@ -23,6 +25,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 #: The user's real cache, where environments are created once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
+
+
+#: The files that take longest are begun first, so that at the end no process is alone with one of them.
+LONGEST = (
+    *("test_cells", "test_rnnfuse", "test_pytorch_verify", "test_threads", "test_slurm", "test_keras", "test_jax"),
+    *("test_tensorflow", "test_timed_program", "test_abilities", "test_own_cell", "test_sabotage", "test_graph"),
+    *("test_tensorflow_cuda", "test_pytensor", "test_flax_equinox"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: some tests mostly wait, for Slurm, for a time limit or for a lock."""
+    return len(physical_cpus()) + 1
 
 
 class Answer:
@@ -62,6 +82,9 @@ def quiet_machine(monkeypatch):
     monkeypatch.setattr("rnnbench.launch.launcher.is_noisy", lambda launch, threshold: False)
     monkeypatch.setattr("rnnbench.session.describe_load", lambda: "")
     monkeypatch.setattr("rnnbench.profile.watched", lambda method: nullcontext(Watch()))
+    # Nor need they wait for a computation whose time says nothing here: test_noise.py has the real one. By chance one
+    # processor is called the quietest, so that not all tests are on the same.
+    monkeypatch.setattr("rnnbench.launch.probe._lower_quartile", lambda cpu, windows: random.uniform(0.0150, 0.0151))
 
 
 @pytest.fixture

@@ -11,10 +11,19 @@ import pytest
 
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import parse_spec
+from rnnbench.machine import find_gpus
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "rnnfuse"
 TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
+#: Most of their time is PyTorch's import, so they share a process. Without a GPU those of CUDA are skipped.
+QUICK = [
+    path
+    for path in TESTS
+    if path.stem in ("test_choice", "test_sharing", "test_streams")
+    or (path.stem.startswith("test_cuda") and not find_gpus())
+]
+PROCESSES = {"quick": QUICK} | {path.stem: [path] for path in TESTS if path not in QUICK}
 #: What pytest itself is made of: pure Python, so that another interpreter of the same version can use it.
 PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
 #: Without a GPU PyTorch has none. Its interpreter runs kernels on any machine.
@@ -57,10 +66,10 @@ def test_its_types_are_strict(environment_of, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.torch
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
-def test_in_pytorchs_environment(path, environment_of, tmp_path):
+@pytest.mark.parametrize("name", PROCESSES)
+def test_in_pytorchs_environment(name, environment_of, tmp_path):
     python = environment_of("pytorch").python
-    run_its_tests(path, python, tmp_path, [triton_for(python)] if path.stem == "test_persistent" else [])
+    run_its_tests(PROCESSES[name], python, tmp_path, [triton_for(python)] if name == "test_persistent" else [])
 
 
 @pytest.mark.historic
@@ -70,20 +79,20 @@ def test_in_the_environment_of_an_older_pytorch(name, version, tmp_path):
     environment = find(parse_spec(f"pytorch=={version}"))
     if environment is None:
         pytest.skip(f"pytorch=={version} is not here, and large: `rnnbench env create pytorch=={version}` makes it")
-    run_its_tests(HERE / "rnnfuse" / f"{name}.py", environment.python, tmp_path)
+    run_its_tests([HERE / "rnnfuse" / f"{name}.py"], environment.python, tmp_path)
 
 
-def run_its_tests(path, python, folder, more_places=()):
+def run_its_tests(paths, python, folder, more_places=()):
     """By this interpreter's pytest, in another interpreter."""
     for name in PYTEST:
         found = Path(importlib.util.find_spec(name).origin)
         (folder / (name if found.name == "__init__.py" else found.name)).symlink_to(
             found.parent if found.name == "__init__.py" else found
         )
-    here = str(path.parent)
+    here = str(HERE / "rnnfuse")
     options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", here, "--confcutdir", here]
     ended = subprocess.run(
-        [python, "-m", "pytest", *options, str(path)],
+        [python, "-m", "pytest", *options, *map(str, paths)],
         env={
             **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(folder), str(PACKAGE.parent), here, *more_places]),
