@@ -10,6 +10,7 @@ import pytest
 from made_up import ENVIRONMENT, make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.rows import make_rows
 from rnnbench.errors import UserError
+from rnnbench.last_run import newest_run
 from rnnbench.launch.listener import Listener
 from rnnbench.plan import Selection, count_groups
 from rnnbench.session import profile_run
@@ -248,6 +249,12 @@ def submitted(programs, tmp_path, monkeypatch):
         return [word for line in lines for word in line.split() if word.startswith("--array=")]
 
     return arrays
+
+
+def test_a_spread_run_is_the_last_one_from_its_beginning(submitted, private_folders):
+    create_folder(Path("runs/older"), make_run(CASES[:2]))
+    driver.begin_spread(SPREAD.request, (), Path("far/away"))
+    assert newest_run() == Path("far/away")
 
 
 def test_only_parts_that_are_neither_complete_nor_queued_are_submitted(folder, submitted, programs):

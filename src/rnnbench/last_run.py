@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rnnbench.errors import UserError
 from rnnbench.files import cache_folder, read_regular, write_atomically
-from rnnbench.store import RUN_FILE
+from rnnbench.store import RUN_FILE, SPREAD_FILE
 
 LAST = "last"
 RUNS = Path("runs")  # where runs are stored that were given no folder
@@ -63,9 +63,10 @@ def _stored() -> list[Path]:
 
 
 def _began(folder: Path) -> float | None:
-    """When its plan was written, which happens once; None for what is not a run."""
-    with suppress(OSError, ValueError):
-        return (folder / RUN_FILE).stat().st_mtime
+    """When its plan was written, which happens once, or a spread run without a plan was asked for; None: no run."""
+    for name in (RUN_FILE, SPREAD_FILE):
+        with suppress(OSError, ValueError):
+            return (folder / name).stat().st_mtime
     return None
 
 

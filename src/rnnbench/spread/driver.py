@@ -16,6 +16,7 @@ from rnnbench.domain.result import Launch
 from rnnbench.domain.system import DEVICES
 from rnnbench.errors import UserError
 from rnnbench.files import locked
+from rnnbench.last_run import remember_run
 from rnnbench.launch.listener import Listener
 from rnnbench.method import make_method
 from rnnbench.plan import count_groups, require_device, select_systems
@@ -61,6 +62,7 @@ def begin_spread(request: Request, options: Sequence[str], folder: Path) -> None
         options=tuple(options),
     )
     create_spread(folder, spread)
+    remember_run(folder)
 
 
 def resume_spread(
