@@ -20,7 +20,7 @@ TESTS = sorted((HERE / "rnnfuse").glob("test_*.py"))
 QUICK = [
     path
     for path in TESTS
-    if path.stem in ("test_choice", "test_sharing", "test_streams")
+    if path.stem in ("test_beside_loops", "test_choice", "test_sharing", "test_streams")
     or (path.stem.startswith("test_cuda") and not find_gpus())
 ]
 PROCESSES = {"quick": QUICK} | {path.stem: [path] for path in TESTS if path not in QUICK}

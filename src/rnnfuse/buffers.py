@@ -80,8 +80,9 @@ class Buffers:
     def run_once(self, part: Part) -> None:
         if part:
             found = part(self.rows, [self.constant[one] for one in part.inputs])
-            # Copied once, because every step reads them: products with transposed weights are slower.
-            self.constant.update((node, one.contiguous()) for node, one in zip(part.outputs, found, strict=True))
+            for node, one in zip(part.outputs, found, strict=True):
+                # Copied once where every step reads it: products with transposed weights are slower.
+                self.constant[node] = one.contiguous() if node in self.plan.read_by_loops else one
 
     def run_over_steps(self, part: Part, start: int, stop: int) -> list[Tensor]:
         """A part whose operators treat all rows alike, over those of several steps at once."""
@@ -102,15 +103,24 @@ class Buffers:
         sizes = [*value.shape[:dimension], steps, self.rows, *value.shape[dimension + 1 :]]
         return value.reshape(sizes).movedim(dimension, 0)
 
-    def store(self, node: fx.Node, value: Tensor, start: int, stop: int) -> None:
-        """Values of several steps, as `run_over_steps` returns them."""
-        found = self.separated(node, value, stop - start)
-        if stop - start == self.steps and node not in self.series:
-            self.put(node, found.contiguous())
+    def run_and_store(self, part: Part, start: int, stop: int) -> None:
+        """The same, into memory for the values of all steps: products are written there, others are copied."""
+        if not part:
             return
-        if node not in self.series:
-            self.reserve(node)
-        self.series[node].between(start, stop).copy_(found)
+        is_all = stop - start == self.steps
+        targets = {}
+        for node in part.outputs:
+            if node not in self.series and not is_all:
+                self.reserve(node)
+            if node in self.series and part.can_write(node) and self.series[node].between(start, stop).is_contiguous():
+                targets[node] = self._merged(node, start, stop)  # a view then, since its rows come first
+        inputs = [self._merged(one, start, stop) for one in part.inputs]
+        for node, value in part.run_into((stop - start) * self.rows, inputs, targets).items():
+            found = self.separated(node, value, stop - start)
+            if node in self.series:
+                self.series[node].between(start, stop).copy_(found)
+            else:
+                self.put(node, found.contiguous())
 
     def reserve(self, node: fx.Node) -> Tensor:
         """Memory for the values of all steps, before they are known."""

@@ -7,7 +7,7 @@ own: a wavefront. A layer alone leaves most of the device idle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
@@ -55,9 +55,10 @@ def kept_by(links: Sequence[Link], passes: Sequence[ForwardPass]) -> tuple[Kept,
 
 
 def run_backward(
-    links: Sequence[Link], kept: Kept, tensors: Sequence[Tensor], gradients: Sequence[Tensor], to_inputs: bool
+    links: Sequence[Link], kept: Kept, tensors: Sequence[Tensor], gradients: Sequence[Any], to_inputs: bool
 ) -> list[Tensor | None]:
-    """The gradients of all that the chain was given, from those of all that came out of it.
+    """The gradients of all that the chain was given, from those of all that came out of it; of last states they may be
+    None, for zeros.
 
     `to_inputs`: whether those of the first layer's sequences are wanted. They cost a product over all steps.
     """

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import private
 from .chain import kept_by, run_backward, run_forward
-from .links import Link, derivative_by_loop, results
+from .links import Link, completed, derivative_by_loop, results
 from .recomputed import Recomputed
 from .replayed import Kind, Replayed, kind_of, run_replayed
 
@@ -48,17 +48,24 @@ class Fused(torch.autograd.Function):
         ctx.number = 0 if kind is None else kind.begun()
         ctx.kept, saved = kept_by(links, passes)
         ctx.save_for_backward(*tensors, *saved)
-        return tuple(results(passes, links[0].options.states, keep=True))
+        found = results(passes, links[0].options.states, keep=True)
+        ctx.shapes = [(one.shape, one.dtype) for one in found]
+        ctx.set_materialize_grads(False)  # few losses depend on last states
+        return tuple(found)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         links: Sequence[Link] = ctx.links
+        device = ctx.kept.device
         saved = ctx.saved_tensors  # once: a checkpoint recomputes them at each reading
         if torch.is_grad_enabled():  # somebody wants the derivative of this derivative
-            return (None, None, *derivative_by_loop(links, saved[: ctx.count], gradients))
-        with private.no_autocast(ctx.kept.device.type):
+            complete = completed(gradients, ctx.shapes, device)
+            return (None, None, *derivative_by_loop(links, saved[: ctx.count], complete))
+        last = range(1, 1 + sum(link.counts[1] for link in links))
+        with private.no_autocast(device.type):
             to_inputs = any(ctx.needs_input_grad[2 : 2 + links[0].counts[0]])
-            found = run_backward(links, ctx.kept, saved[ctx.count :], gradients, to_inputs)
+            given = completed(gradients, ctx.shapes, device, besides=last)
+            found = run_backward(links, ctx.kept, saved[ctx.count :], given, to_inputs)
         if ctx.kind is not None:
             ctx.kind.ended(ctx.number)
         return (None, None, *found)

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from . import private
 from .passes import ForwardPass, Options
 from .plan import Plan
+
+Shape = tuple[torch.Size, torch.dtype]
 
 
 class Link(NamedTuple):
@@ -40,8 +43,18 @@ def results(passes: Sequence[ForwardPass], states: bool, keep: bool) -> list[Ten
     """Copies, because the passes' memory is read again by the derivative, and may be an input's."""
     outputs = passes[-1].outputs
     outputs = outputs.clone() if keep or not passes[-1].owns_outputs else outputs.contiguous()
-    found = [outputs, *[one.clone() for a_pass in passes for one in a_pass.last]]
-    return found + [one.clone() for one in passes[0].all_states()] if states else found
+    found = [outputs, *private.copies([one for a_pass in passes for one in a_pass.last])]
+    return found + private.copies(passes[0].all_states()) if states else found
+
+
+def completed(
+    gradients: Sequence[Tensor | None], shapes: Sequence[Shape], device: torch.device, besides: range = range(0)
+) -> list[Any]:
+    """With zeros for results that nothing depends on, besides those at these places."""
+    return [
+        torch.zeros(shape, dtype=dtype, device=device) if one is None and k not in besides else one
+        for k, (one, (shape, dtype)) in enumerate(zip(gradients, shapes, strict=True))
+    ]
 
 
 def derivative_by_loop(

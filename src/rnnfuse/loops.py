@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, fx
 
+from . import private
 from .buffers import Buffers, Series
 from .plan import Form
 
@@ -50,10 +51,12 @@ class Loop:
         for node, (output, _, dimension, start, length) in within.items():
             buffers.series[node] = buffers.series[output].narrowed(dimension, start or 0, length)
 
-    def begin(self, values: Sequence[Tensor]) -> None:
-        """What enters the first step."""
-        for first, value in zip(self.entering(0, self.buffers.steps), values, strict=True):
-            first.copy_(value)
+    def begin(self, values: Sequence[Tensor | None]) -> None:
+        """What enters the first step; None: zeros."""
+        pairs = list(zip(self.entering(0, self.buffers.steps), values, strict=True))
+        given = [(first, value) for first, value in pairs if value is not None]
+        private.copy_all([first for first, _ in given], [value for _, value in given])
+        private.zero_all([first for first, value in pairs if value is None])
 
     def end(self) -> list[Tensor]:
         """What left the last step."""

@@ -86,7 +86,7 @@ def _pack_sums(step: Step, zones: Zones) -> list[str]:
         writer = _Writer(step, node)
         total = writer.product(
             writer.side_by_side([operands(one)[0] for one in products], 1),
-            writer.side_by_side([operands(one)[1] for one in products], 0),
+            writer.below_each_other([operands(one)[1] for one in products]),
         )
         if packed[0].meta["val"].dtype != total.meta["val"].dtype:
             total = writer.widened(total, packed[0].meta["val"].dtype)
@@ -127,17 +127,44 @@ def _adds_up_rows(node: fx.Node, keeps: bool) -> bool:
 
 
 def _in_known_order(step: Step, products: list[fx.Node], side: int) -> list[fx.Node]:
-    """Products in the order in which their left or right sides are side by side already, if they are.
+    """Products in the order in which their left or right sides are side by side already, or what these are multiplied
+    by, if they are.
 
-    So the gradients of a step's gates are put together once, for the product in the loop and for those after it.
+    So the gradients of a step's gates are put together once, for the product in the loop and for those after it, and in
+    the order of the gates' weights, which are put together once then, too.
     """
     sides = [operands(one)[side] for one in products]
-    for node in step.graph.nodes:
-        if _is_side_by_side(node):
-            known = list(operands(node)[0])
-            if len(known) == len(sides) == len(set(sides)) and set(known) == set(sides):
-                return [products[sides.index(one)] for one in known]
+    every = [list(operands(node)[0]) for node in step.graph.nodes if _is_side_by_side(node)]
+    for known in every:
+        if _are_the_same(known, sides):
+            return [products[sides.index(one)] for one in known]
+    for known in every:
+        weights = [next((one for one in known if one in _multiplied_by(of)), None) for of in sides]
+        if _are_the_same(known, weights):
+            return [products[weights.index(one)] for one in known]
     return products
+
+
+def _are_the_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """In whatever order, and each once."""
+    return len(some) == len(set(some)) == len(others) and set(some) == set(others)
+
+
+def _multiplied_by(left: fx.Node) -> set[fx.Node | None]:
+    """What is the right side of a product with this, turned: as the gradient of a product has the weights."""
+    return {_unturned(operands(user)[1]) for user in left.users if _is_product_of(user, left)}
+
+
+def _is_product_of(node: fx.Node, left: fx.Node) -> bool:
+    return node.target is aten.mm.default and operands(node)[0] is left
+
+
+def _unturned(node: fx.Node) -> fx.Node | None:
+    """What a matrix was before it was turned; None if it was not."""
+    if node.target is aten.t.default or (node.target is aten.transpose.int and set(operands(node)[1:]) == {0, 1}):
+        found: fx.Node = operands(node)[0]
+        return found
+    return None
 
 
 def _is_side_by_side(node: fx.Node) -> bool:
@@ -204,13 +231,19 @@ class _Writer:
         return self._write(aten.mm.default, (left, right), found)
 
     def turned(self, node: fx.Node) -> fx.Node:
-        if node.target is aten.t.default or (node.target is aten.transpose.int and set(operands(node)[1:]) == {0, 1}):
-            found: fx.Node = operands(node)[0]
-            return found
-        return self._write(aten.t.default, (node,), tuple(1 - k for k in self._step.row_dimensions[node]))
+        turned = tuple(1 - k for k in self._step.row_dimensions[node])
+        return _unturned(node) or self._write(aten.t.default, (node,), turned)
 
     def side_by_side(self, parts: Sequence[fx.Node], dimension: int) -> fx.Node:
         return self._write(aten.cat.default, (list(parts), dimension), self._step.row_dimensions[parts[0]])
+
+    def below_each_other(self, parts: Sequence[fx.Node]) -> fx.Node:
+        """What is turned and known side by side is turned as a whole."""
+        sources = [_unturned(part) for part in parts]
+        for node in self._step.graph.nodes:
+            if _is_side_by_side(node) and list(operands(node)[0]) == sources:
+                return self.turned(node)
+        return self.side_by_side(parts, 0)
 
     def piece(self, whole: fx.Node, dimension: int, start: int, end: int) -> fx.Node:
         rows = self._step.row_dimensions[whole]

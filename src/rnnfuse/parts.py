@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -50,6 +50,8 @@ class Part:
         values = [one.value for one in self._written]
         self._inner = _extracted(zones, _needed(values, zones, zone), self.inputs, values)
         self._compiled: dict[tuple[Any, ...], Callable[[list[Tensor]], Any]] = {}
+        self._zones = zones
+        self._writing: dict[frozenset[fx.Node], fx.GraphModule] = {}  # by the products that they write in place
 
     def __bool__(self) -> bool:
         return bool(self.outputs)
@@ -62,6 +64,22 @@ class Part:
         """Operator by operator."""
         found: Sequence[Tensor] = self._module.forward(rows, *values)  # there are no hooks to ask for
         return found
+
+    def can_write(self, output: fx.Node) -> bool:
+        """Whether it is a product of rows, which can be written where it belongs."""
+        return output.target is aten.mm.default and self._zones.step.row_dimensions[output] == (0,)
+
+    def run_into(self, rows: int, values: Sequence[Tensor], into: Mapping[fx.Node, Tensor]) -> dict[fx.Node, Tensor]:
+        """Operator by operator, these products into these tensors. Returns the other outputs."""
+        places = [node for node in self.outputs if node in into]
+        if not places:
+            return dict(zip(self.outputs, self(rows, values), strict=True))
+        rest = [node for node in self.outputs if node not in into]
+        key = frozenset(places)
+        if key not in self._writing:
+            self._writing[key] = _extracted(self._zones, self.nodes, self.inputs, rest, places)
+        found = self._writing[key].forward(rows, *values, *[into[node] for node in places])
+        return dict(zip(rest, found, strict=True))
 
     def in_place(self, rows: int, values: Sequence[Tensor], compile: bool) -> Callable[[list[Tensor]], None]:
         """A function of a list: the inputs, and then the tensors that the outputs are written into.
@@ -156,12 +174,20 @@ def _needed(outputs: Iterable[fx.Node], zones: Zones, zone: Zone) -> list[fx.Nod
 
 
 def _extracted(
-    zones: Zones, nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], outputs: Sequence[fx.Node]
+    zones: Zones,
+    nodes: Sequence[fx.Node],
+    inputs: Sequence[fx.Node],
+    outputs: Sequence[fx.Node],
+    written: Sequence[fx.Node] = (),
 ) -> fx.GraphModule:
+    """`written`: products that are given a tensor each, behind the inputs, and are written into it."""
     graph = fx.Graph()
     copies = {zones.step.ports.rows: graph.placeholder("rows")}
     copies.update((node, graph.placeholder(node.name)) for node in inputs)
+    places = {node: graph.placeholder(f"{node.name}_place") for node in written}
     for node in nodes:
         copies[node] = graph.node_copy(node, lambda one: copies[one])
+        if node in places:
+            copies[node].target, copies[node].kwargs = aten.mm.out, {"out": places[node]}
     graph.output(tuple(copies[node] for node in outputs))
     return fx.GraphModule(zones.step.module, graph)

@@ -66,9 +66,7 @@ class ForwardPass:
         self.loop.begin(inputs.state)
 
     def run(self, start: int, stop: int) -> None:
-        values = self.buffers.run_over_steps(self._ahead, start, stop)
-        for node, value in zip(self._ahead.outputs, values, strict=True):
-            self.buffers.store(node, value, start, stop)
+        self.buffers.run_and_store(self._ahead, start, stop)
         run_range(self.loop, start, stop)
 
     @property
@@ -136,7 +134,7 @@ class BackwardPass:
         options: Options,
         buffers: Buffers,
         d_outputs: Tensor,
-        d_last: Sequence[Tensor],
+        d_last: Sequence[Tensor | None],
         d_states: Sequence[Tensor] = (),
         to_inputs: bool = True,
     ) -> None:
@@ -150,11 +148,8 @@ class BackwardPass:
     def run(self, start: int, stop: int) -> None:
         """The loop, and the gradients of the inputs of these steps."""
         run_range(self.loop, start, stop)
-        if not self._to_inputs:
-            return
-        part = self._plan.after_for_inputs
-        for node, value in zip(part.outputs, self._buffers.run_over_steps(part, start, stop), strict=True):
-            self._buffers.store(node, value, start, stop)
+        if self._to_inputs:
+            self._buffers.run_and_store(self._plan.after_for_inputs, start, stop)
 
     def reserve_input_gradient(self) -> Tensor:
         """Where the gradient of the input will be, for the layer below, which begins before it is complete."""

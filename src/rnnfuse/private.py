@@ -135,6 +135,17 @@ def copy_all(into: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         torch._foreach_copy_(list(into), list(values))
 
 
+def copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    found = [torch.empty_like(one) for one in tensors]
+    copy_all(found, tensors)
+    return found
+
+
+def zero_all(tensors: Sequence[Tensor]) -> None:
+    if tensors:
+        torch._foreach_zero_(list(tensors))
+
+
 def end_failed_capture(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: Any) -> None:
     """What PyTorch leaves undone where CUDA refuses a capture: its memory pool stays in use, and random numbers can no
     longer be drawn."""

@@ -103,7 +103,7 @@ class Recorded:
         """The results for what a call brings: sequences, states and extra inputs of all layers, and random numbers."""
         private.copy_all(self._brought, brought)
         self._replay_forward()
-        return _copies(self.results)
+        return private.copies(self.results)
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of all that the newest forward pass was given, parameters included."""
@@ -118,11 +118,5 @@ class Recorded:
             self._is_zero[k] = gradient is None
         private.copy_all(into, given)
         self._replay_backward()
-        found = iter(_copies([one for one in self._gradients if one is not None]))
+        found = iter(private.copies([one for one in self._gradients if one is not None]))
         return [None if one is None else next(found) for one in self._gradients]
-
-
-def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
-    found = [torch.empty_like(one) for one in tensors]
-    private.copy_all(found, tensors)
-    return found

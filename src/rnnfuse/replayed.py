@@ -19,7 +19,7 @@ from torch import Tensor
 
 from . import private
 from .chain import kept_by, run_backward, run_forward
-from .links import Link, derivative_by_loop, needs_input_gradients
+from .links import Link, completed, derivative_by_loop, needs_input_gradients
 from .passes import draw_numbers
 from .recorded import RECORDERS, Recorded
 
@@ -169,7 +169,9 @@ class Replayed(torch.autograd.Function):
         if not torch.is_grad_enabled() and not private.is_transformed() and kind_of(links, tensors, True) is kind:
             found = kind.backward(ctx.number, gradients)
         if found is None:
-            complete = _completed(gradients, kind)
+            assert kind.recorded is not None
+            shapes = [(one.shape, one.dtype) for one in kind.recorded.results]
+            complete = completed(gradients, shapes, tensors[0].device)
             if torch.is_grad_enabled():  # somebody wants the derivative of this derivative
                 return (None, None, *derivative_by_loop(links, tensors, complete))
             kind.refuse()
@@ -178,10 +180,3 @@ class Replayed(torch.autograd.Function):
                 to_inputs = any(ctx.needs_input_grad[2 : 2 + links[0].counts[0]])
                 found = run_backward(links, kept, values, complete, to_inputs)
         return (None, None, *found)
-
-
-def _completed(gradients: Sequence[Tensor | None], kind: Kind) -> list[Tensor]:
-    """With zeros where a result was not used."""
-    assert kind.recorded is not None
-    results = kind.recorded.results
-    return [torch.zeros_like(like) if one is None else one for one, like in zip(gradients, results, strict=True)]
