@@ -105,9 +105,9 @@ def test_gradients_of_a_layer_norms_parameters_are_one_operator_after_the_loop()
 def test_gradients_of_the_inputs_are_computed_only_where_they_are_wanted(monkeypatch, layers, recompute):
     if recompute and layers > 1:
         pytest.skip("what is computed again is one layer at a time")
-    ran, run = [], Buffers.run_over_steps
+    ran, run = [], Buffers.run_and_store
     monkeypatch.setattr(
-        Buffers, "run_over_steps", lambda self, part, *range: ran.append(part) or run(self, part, *range)
+        Buffers, "run_and_store", lambda self, part, *range: ran.append(part) or run(self, part, *range)
     )
     stack = rnnfuse.Stack([FineLstm(3 if k == 0 else 4, 4) for k in range(layers)], compile=False, recompute=recompute)
     for wanted in (False, True, False):
