@@ -36,7 +36,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
-# In which order files are begun, and how many at once, is in tests/conftest.py.
+# One process for each core, or launches fail whose time is checked. In which order files begin is in tests/conftest.py.
 test: lint
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not historic"
 

@@ -14,7 +14,6 @@ import pytest
 from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
 from rnnbench.launch.probe import Watch
-from rnnbench.machine import physical_cpus
 
 SABOTAGE = Path(__file__).parent / "sabotage"
 collect_ignore = ["rnnfuse"]  # these need PyTorch: test_rnnfuse.py runs them in its environment
@@ -38,11 +37,6 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
-
-
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: some tests mostly wait, for Slurm, for a time limit or for a lock."""
-    return len(physical_cpus()) + 1
 
 
 class Answer:

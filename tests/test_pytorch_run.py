@@ -126,10 +126,10 @@ def test_compiling_past_the_limit_is_a_timeout_that_leaves_no_process_and_the_ru
     pytorch, stuck_compiler, descendants
 ):
     systems = ["pytorch/packed/compile", "pytorch/stack/eager"]
-    results, launches = run(systems, ["forward"], protocol="2019", verify=False, launches=2, limit_seconds=40)
+    results, launches = run(systems, ["forward"], protocol="2019", verify=False, launches=2, limit_seconds=25)
     assert stuck_compiler.exists()
     rows = {row.execution: row for row in results.rows}
-    assert (rows["compile"].status, rows["compile"].reason) == ("timeout", "over 40 s during first call")
+    assert (rows["compile"].status, rows["compile"].reason) == ("timeout", "over 25 s during first call")
     assert rows["compile"].stage == "first call"
     assert rows["eager"].status == "unverified"  # as it was not to be verified
     assert rows["eager"].launches == 2
