@@ -10,15 +10,13 @@ import argparse
 import time
 
 from gpu import SYSTEMS
-from rnnbench.domain.catalog import parse_workload
+from rnnbench.domain.catalog import CATALOG, parse_workload
 from rnnbench.domain.system import PHASES, System
 from rnnbench.domain.workload import Phase, Workload
 from rnnbench.files import cache_folder
 from rnnbench.manifests import manifests
 from rnnbench.method import make_method
 from rnnbench.verify.expected import expect, variant
-
-WORKLOADS = ("ptb-lm", "ce-short", "ce-long", "bi-ce-long", "bi-ctc-long")
 
 
 def different(phase: Phase) -> list[System]:
@@ -39,7 +37,7 @@ def compute(workload: Workload, phase: Phase, system: System) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", default=WORKLOADS)
+    parser.add_argument("workloads", nargs="*", default=[name for name, one in CATALOG.items() if not one.one_step])
     for name in parser.parse_args().workloads:
         for phase in PHASES:
             if phase == "forward" and name != "ptb-lm":
