@@ -44,7 +44,7 @@ def with_cells(command: str) -> str:
 
 
 def times(workload: str) -> str:
-    options = "--device cuda --modes --kernels-only --seconds 4 --cells 'fine LSTM' 'layer norm'"
+    options = "--device cuda --modes --kernels-only --kernels --seconds 4 --cells 'fine LSTM' 'layer norm'"
     return with_cells(f"{{python}} benchmarks/rnnfuse.py {options} --workload {workload}")
 
 
@@ -67,9 +67,9 @@ RUNS = {
     "speech-long": "ce-long bi-ce-long bi-ctc-long --without pytorch/fine/eager",
 }
 STEPS = [
-    Step("tests", tests("test_cuda_persistent.py"), longest=240, of_every_tree=True),
-    Step("times-ptb", times("ptb"), longest=90, of_every_tree=True),
-    Step("times-long", times("long-64"), longest=90, of_every_tree=True),
+    Step("tests", tests("test_cuda_persistent.py"), longest=300, of_every_tree=True),
+    Step("times-ptb", times("ptb"), longest=120, of_every_tree=True),
+    Step("times-long", times("long-64"), longest=120),
     *[Step(name, run(name, options), shortest=300, leaves=170) for name, options in RUNS.items()],
     Step("memcheck", sanitizer("memcheck"), alone=False),
     Step("racecheck", sanitizer("racecheck"), alone=False),

@@ -5,7 +5,7 @@ Run it with a Python that has PyTorch (`rnnbench env create pytorch` prints the 
     PYTHONPATH=src:tests/rnnfuse PYTHON benchmarks/rnnfuse.py [--device cuda] [--workload ptb] [--phase forward]
 
 A training step is whole, with Adam. On CUDA every program is also captured as a CUDA graph, and the most memory that
-one step takes is told.
+one step takes is told. With `--kernels` also which kernels each program is, after all times: profiling slows it down.
 """
 
 import argparse
@@ -44,6 +44,7 @@ MODES = {
     "trace": lambda cell, *given: torch.jit.trace(cell, given, check_trace=False, strict=False),
     "compile": lambda cell, *_: torch.compile(cell),
 }
+PROFILED = 5  # steps
 VENDORS = {"nn.LSTM": nn.LSTM, "nn.GRU": nn.GRU}
 
 
@@ -150,6 +151,19 @@ def peak_megabytes(step):
     return (torch.cuda.max_memory_allocated() - before) / 2**20
 
 
+def print_kernels(name, step, longest=24):
+    """Where the GPU's time goes within a step, most first."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        for _ in range(PROFILED):
+            step()
+        torch.cuda.synchronize()
+    kernels = sorted(profiler.key_averages(), key=lambda one: -one.self_device_time_total)
+    total = sum(one.self_device_time_total for one in kernels) / PROFILED
+    print(f"\n{name}: {total / 1e3:.2f} ms in {sum(one.count for one in kernels) / PROFILED:.0f} kernels a step")
+    for one in kernels[:longest]:
+        print(f"{one.self_device_time_total / PROFILED:9.1f} us in {one.count / PROFILED:4.0f}  {one.key[:100]}")
+
+
 def seconds_of(call, device):
     start = time.perf_counter()
     call()
@@ -168,6 +182,7 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--persistent", action="store_true", help="also with loops as one kernel, where that is faster")
     parser.add_argument("--kernels-only", action="store_true", help="rnnfuse only with loops as one kernel")
+    parser.add_argument("--kernels", action="store_true", help="also where the GPU's time goes within a step")
     parser.add_argument("--modes", nargs="*", default=["loop"], choices=MODES, help="of cells in a loop, if any")
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
@@ -207,6 +222,9 @@ def main():
     for name, found in times.items():
         middle = statistics.median(found)
         print(f"{name:40} {1e3 * middle:9.2f} ms  {middle / standard:6.2f}  ({len(found)} steps)")
+    for name, step in programs.items() if chosen.kernels and device == "cuda" else ():
+        if name.endswith("CUDA graph"):
+            print_kernels(name, step)
 
 
 if __name__ == "__main__":
