@@ -38,6 +38,20 @@ def gradients(outputs, last, wanted):
     return torch.autograd.grad(loss, wanted, allow_unused=True)
 
 
+def check_unbounded_states(cell, **options):
+    """Gates of an LSTM are bounded: what follows an infinite state is a number again."""
+    device = next(cell.parameters()).device
+    h, c = torch.randn(2, 4, 40, device=device)
+    h[1, 3], h[2, 7], h[3, 20] = float("inf"), -float("inf"), float("nan")
+    xs = torch.randn(3, 4, 5, device=device)
+    with torch.no_grad():
+        expected, _, _ = run_loop(cell, flatten_call(xs, (h, c), {}, None), False)
+        found, _ = Recurrent(cell, **options)(xs, (h, c))
+    assert expected[:, :3].isfinite().all()
+    assert expected[:, 3].isnan().all()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
 def assert_same(pairs, tolerance=1e-10):
     for k, (found, expected) in enumerate(pairs):
         if found is None or expected is None:

@@ -75,12 +75,13 @@ def wait_for_all(counter):
     threading.current_thread().pause()
 
 
-def nearest(x):
-    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+def nearest(x, once):
+    more = tl.minimum(x.to(tl.int32, bitcast=True) + 0x1000, 0x7F7FFFFF).to(tl.uint32, bitcast=True)
+    return (tl.minimum(more, 0xFF7FFFFF) & 0xFFFFE000).to(tl.float32, bitcast=True)
 
 
 #: What kernels have in assembler, which the interpreter does not know.
-WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest}
+WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest, "held": lambda side: side}
 
 
 class Kernels:

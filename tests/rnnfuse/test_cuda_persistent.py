@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm, tame
-from helpers import assert_same, gradients
+from helpers import assert_same, check_unbounded_states, gradients
 from replaying import replays
 
 import rnnfuse
@@ -183,6 +183,12 @@ def test_a_left_side_without_room_for_all_of_it():
     xs = torch.randn(12, 64, 64, device="cuda", dtype=torch.bfloat16)
     layer = compare(cell, xs, tolerance=0.1, calls=1)
     assert layer.explain().count("is one kernel") == 2
+
+
+@pytest.mark.parametrize("warps", [choice.WARPS, 32])  # so many that each has a part of the left side
+def test_what_is_infinite_stays_so_and_what_is_no_number_too(monkeypatch, warps):
+    monkeypatch.setattr(choice, "WARPS", warps)
+    check_unbounded_states(FineLstm(5, 40).cuda(), persistent=True)
 
 
 def test_tf32():

@@ -20,7 +20,7 @@ from cells import (
     SLstm,
     Tied,
 )
-from helpers import assert_same, both
+from helpers import assert_same, both, check_unbounded_states
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 
@@ -119,6 +119,16 @@ def test_a_left_side_without_room_for_all_of_it_is_loaded_in_parts(monkeypatch, 
     assert "tl.load(" in multiplied  # what is loaded while others are multiplied
 
 
+@pytest.mark.parametrize("precision", ["ieee", "tf32x3"])
+def test_a_left_side_that_is_loaded_at_once_has_several_parts_for_each_warp(monkeypatch, precision):
+    tile = Tile(16, 16, 4, precision)
+    kernels = Kernels(monkeypatch, tile)
+    _, pairs = both(FineLstm(5, 40), torch.randn(3, 17, 5), compile=False)  # 160 columns: two tiles, one partly filled
+    assert_same(pairs, 1e-5)
+    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
+    assert "tl.reshape(product" in backwards._written(4, backwards.coming(tile))[0].source()
+
+
 AS_TWO = Tile(16, 16, 2, "tf32x3")  # so few warps that each has all rows of some columns
 
 
@@ -128,7 +138,14 @@ def test_float32_numbers_are_multiplied_as_two_numbers_of_tf32(monkeypatch, cell
     _, pairs = both(cell(5, UNITS), torch.randn(3, 17, 5), compile=False)
     assert_same(pairs, 1e-5)
     written = [kernel._written(AS_TWO.warps, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()]
-    assert all(text.count("= nearest(") >= 2 for text in written)
+    assert all(text.count("_near = nearest(") >= 2 for text in written)
+
+
+@pytest.mark.parametrize("warps", [2, 16])  # so many that each has a part of the left side
+def test_what_is_infinite_stays_so_and_what_is_no_number_too(monkeypatch, warps):
+    kernels = Kernels(monkeypatch, Tile(16, 16, warps, "tf32x3"))
+    check_unbounded_states(FineLstm(5, 40), compile=False)
+    assert kernels.made
 
 
 def test_which_kernels_run_with_fewer_warps(monkeypatch):
@@ -143,9 +160,9 @@ def test_which_kernels_run_with_fewer_warps(monkeypatch):
             assert made.runs_with_fewer_warps(AS_TWO._replace(precision="tf32"))
 
 
-def test_without_the_rest_they_would_be_wrong(monkeypatch):
-    """So the test above would notice one that is missing."""
-    monkeypatch.setitem(programs.WITHOUT_ASSEMBLER, "rest", lambda x, near: x - x)
+def test_with_numbers_that_are_not_the_nearest_they_would_be_wrong(monkeypatch):
+    """The product of two rests is left out. So the test above would notice a rest that is too large."""
+    monkeypatch.setitem(programs.WITHOUT_ASSEMBLER, "nearest", lambda x, once: x * 0.98)
     Kernels(monkeypatch, AS_TWO)
     _, pairs = both(FineLstm(5, UNITS), torch.randn(3, 17, 5), compile=False)
     with pytest.raises(AssertionError, match="is off by"):

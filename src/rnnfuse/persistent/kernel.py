@@ -79,14 +79,15 @@ class Kernel:
         given: list[Any] = []
         for place in writer.places:
             given += arguments(place, loop, scratch)
-        carried = [len(loop.carried_memory(number)) for number in range(len(loop.form.carried))]
+        lengths = [len(loop.carried_memory(number)) for number in range(len(loop.form.carried))]
+        digits = [1 if length == 2 else -1 for length in lengths]  # of a step's number, where there is room for two
         first = stop - 1 if loop.form.from_the_end else start
         on_gpu: dict[str, Any] = {}
         if some.is_cuda:
             # All programs at once, or none: they wait for each other. One stage: no load may be moved before a barrier.
             on_gpu = {"num_warps": tile.warps, "num_stages": 1, "launch_cooperative_grid": True}
         return function[grid](
-            *given, counters, first, stop - start, buffers.rows, *carried,
+            *given, counters, first, stop - start, buffers.rows, *digits,
             BLOCK_ROWS=tile.rows, BLOCK_UNITS=tile.units, PROGRAMS=grid[1], PRECISION=tile.precision, **on_gpu,
         )  # fmt: skip
 

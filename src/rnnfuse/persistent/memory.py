@@ -79,11 +79,11 @@ class Memory:
         return self._place(("carried", number), Role.CARRIED, self._form.carried[number][0], number)
 
     def entering(self, number: int, moment: str = "t") -> str:
-        """When something carried is read: there is room for all steps, or for two."""
-        return f"({moment} {self._enters}) % length{number}"
+        """When something carried is read. There is room for all steps, or for two: then only the last digit counts."""
+        return f"({moment} {self._enters}) & digits{number}"
 
     def leaving(self, number: int) -> str:
-        return f"(t {self._leaves}) % length{number}"
+        return f"(t {self._leaves}) & digits{number}"
 
     def of_result(self, node: fx.Node) -> tuple[Place, str]:
         """Where a value that the kernel makes is stored, and for which moment."""

@@ -22,31 +22,59 @@ aten = torch.ops.aten
 FEWEST = 16  # columns of a product, and units of a cell
 COLUMNS_OF_WARP = 8  # of a product on tensor cores
 WIDEST = 256
+WIDEST_OF_WARP = 128  # of a side that is cut into parts and loaded in one piece: of 16 rows, 64 of a thread's registers
 TILES_AHEAD = 3  # of a left side that is too large to be loaded at once: so many are under way before they are needed
 #: Sums that a product is made of, until they are added up. A tensor core adds to a sum when it has finished the last
 #: addition to it, so a single one would keep it waiting.
 SUMS = 4
 
-#: Two are written in assembler, because Triton would undo what they are for. `plus`: it begins a sum with another one,
-#: instead of adding them up, and they are one again. `nearest`, beside `rest`: a float32 number as two numbers of
-#: TF32. Triton does the same for `tf32x3`, but in each warp, for all that it multiplies; what is not pure, as far as it
-#: knows, happens where it is written, once. The rest of what is infinite is zero.
-FUNCTIONS = """
+#: A float32 number is multiplied as two of TF32: the nearest one, and the rest. Triton has such products (`tf32x3`); it
+#: takes numbers apart in more instructions. `nearest` adds half of the last digit that TF32 has and cuts off the rest.
+#: Of what is infinite it is the largest number, so the rest is infinite; what is no number has a rest that is none.
+#:
+#: What is in assembler Triton would undo. `plus`: it begins a sum with another one, instead of adding them up, and they
+#: are one again. `nearest`, told ONCE: it takes numbers apart in each warp, for all that it multiplies; what is not
+#: pure, as far as it knows, happens where it is written, once. `held`: it brings float32 numbers to the threads that
+#: multiply them right after their load, and no load begins before the last has ended.
+FUNCTIONS = '''
 @triton.jit
 def plus(x, y):
     return tl.inline_asm_elementwise("add.f32 $0, $1, $2;", "=f,f,f", [x, y], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
-def nearest(x):
-    return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=False, pack=1)
+def nearest(x, ONCE: tl.constexpr):
+    near = tl.inline_asm_elementwise(
+        """{
+            .reg .b32 more;
+            add.s32 more, $1, 0x1000;
+            min.s32 more, more, 0x7F7FFFFF;
+            min.u32 more, more, 0xFF7FFFFF;
+            and.b32 $0, more, 0xFFFFE000;
+        }""",
+        "=r,r", [x.to(tl.int32, bitcast=True)], dtype=tl.int32, is_pure=not ONCE, pack=1,
+    )
+    return near.to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def rest(x, near):
-    far = x - near
-    return tl.where(far == far, far, 0.0)
-"""
+def product(side, weight, total, PRECISION: tl.constexpr):
+    if PRECISION == "tf32x3" and side.dtype == tl.float32:
+        near, near_weight = nearest(side, False), nearest(weight, False)
+        total = tl.dot(side - near, near_weight, total, input_precision="tf32")
+        total = tl.dot(near, weight - near_weight, total, input_precision="tf32")
+        total = tl.dot(near, near_weight, total, input_precision="tf32")
+    else:
+        total = tl.dot(side, weight, total, input_precision=PRECISION)
+    return total
+
+
+@triton.jit
+def held(side):
+    bits = side.to(tl.int32, bitcast=True)
+    bits = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [bits], dtype=tl.int32, is_pure=False, pack=1)
+    return bits.to(tl.float32, bitcast=True)
+'''
 
 
 class Sides(Enum):
@@ -106,19 +134,24 @@ class Products:
         weights = self._memory.of_input(right)
         self.side_bytes = max(self.side_bytes, sum(one.columns for one in sources) * self._plan.dtype(left).itemsize)
         ahead = TILES_AHEAD if self._coming is Sides.IN_PARTS else 0
+        is_float32 = self._plan.dtype(left) is torch.float32
         names: list[str] = []
         while len(names) < columns // units:
             together = 1 << ((columns // units - len(names)).bit_length() - 1)  # a tile's width is a power of two
             # Where there are too few columns for all warps, the left side is cut into parts, whose products are added:
-            # each warp has a part of its own, and none reads what another reads.
+            # each warp has parts of its own, and none reads what another reads.
             parts = 1 if together * FEWEST >= COLUMNS_OF_WARP * self._warps else self._warps
-            as_two = self._coming is Sides.AS_TWO and parts == 1 and self._plan.dtype(left) is torch.float32
-            sums, sides = [""] * SUMS, _sides(sources, parts)
+            as_two = self._coming is Sides.AS_TWO and parts == 1 and is_float32
+            sums, sides = [""] * SUMS, self._tiled(sources, parts)
             for number, side in enumerate(sides):
                 loaded, *_ = [self._loaded(one, level) for one in sides[number : number + 1 + ahead]]
+                if ahead and is_float32:
+                    loaded = f"held({loaded})"
                 weight = self._weight(weights, len(names), together, side)
                 if as_two:
                     sums[:3] = self._multiplied_as_two(loaded, weight, sums[:3], level)
+                elif side.parts > parts:
+                    sums.append(self._multiplied_at_once(loaded, weight, side, level))
                 else:
                     sums[number % SUMS] = self._multiplied(loaded, weight, sums[number % SUMS], level)
             total = reduce(lambda one, other: self._plus(one, other, level), filter(None, sums))
@@ -127,16 +160,25 @@ class Products:
             names += self._apart(total, together, level)
         return Value(names, level, True)
 
-    def _multiplied(self, side: str, weight: str, total: str, level: int, precision: str = "PRECISION") -> str:
-        added = f", {total}" if total else ""
-        return self._text.assign(level, "product", f"tl.dot({side}, {weight}{added}, input_precision={precision})")
+    def _multiplied(self, side: str, weight: str, total: str, level: int) -> str:
+        return self._text.assign(level, "product", f"product({side}, {weight}, {total or None}, PRECISION)")
+
+    def _multiplied_at_once(self, loaded: str, weight: str, side: Side, level: int) -> str:
+        """Each warp adds up the products of its parts."""
+        name = self._multiplied(loaded, weight, "", level)
+        shape = f"({side.parts // self._warps}, {self._warps}, BLOCK_ROWS, {name}.shape[2])"
+        return self._text.assign(level, "product", f"tl.sum(tl.reshape({name}, {shape}), 0)")
 
     def _multiplied_as_two(self, side: str, weight: str, totals: Sequence[str], level: int) -> list[str]:
-        """Without the product of both rests, which is smaller than a float32 can tell."""
+        """Each float32 number taken apart once for all warps, and each product a sum of its own. Without the product of
+        both rests, which is smaller than a float32 can tell."""
         near_weight, weight_rest = self._as_two(weight, self._text.before.append)
         near, rest = self._as_two(side, lambda line: self._text.write(level, line))
         pairs = ((rest, near_weight), (near, weight_rest), (near, near_weight))
-        return [self._multiplied(*pair, total, level, "'tf32'") for pair, total in zip(pairs, totals, strict=True)]
+        return [
+            self._text.assign(level, "product", f"tl.dot({one}, {other}, {total or None}, input_precision='tf32')")
+            for (one, other), total in zip(pairs, totals, strict=True)
+        ]
 
     def _plus(self, one: str, other: str, level: int) -> str:
         return self._text.assign(level, "product", f"plus({one}, {other})")
@@ -144,8 +186,8 @@ class Products:
     def _as_two(self, name: str, write: Callable[[str], None]) -> tuple[str, str]:
         if name not in self._halved:
             self._halved[name] = near, rest = f"{name}_near", f"{name}_rest"
-            write(f"{near} = nearest({name})")
-            write(f"{rest} = rest({name}, {near})")
+            write(f"{near} = nearest({name}, True)")
+            write(f"{rest} = {name} - {near}")
         return self._halved[name]
 
     def _added_up(self, name: str, together: int, parts: int, level: int) -> str:
@@ -201,6 +243,18 @@ class Products:
 
     # --- the left side ---
 
+    def _tiled(self, sources: Sequence[Source], parts: int) -> list[Side]:
+        """The sources one after the other, in tiles. Tiles that are loaded at once have several parts for each warp."""
+        at_once = parts > 1 and self._coming is not Sides.IN_PARTS
+        widest = WIDEST_OF_WARP * parts if at_once else WIDEST
+        found, before = [], 0
+        for source in sources:
+            for start, width in _tiles(source.columns, FEWEST * parts, widest):
+                several = max(parts, min(SUMS * parts, width // FEWEST)) if at_once else parts
+                found.append(Side(source, start, width, several, before))
+            before += source.columns
+        return found
+
     def _sources(self, node: fx.Node) -> list[Source]:
         for number, (enters, _) in enumerate(self._form.carried):
             if node is enters:
@@ -251,22 +305,13 @@ def _along(width: int, parts: int, place: str) -> str:
     return f"(tl.arange(0, {parts})[:, None, None] * {each} + tl.arange(0, {each})[None, {place[1:]})"
 
 
-def _tiles(columns: int, parts: int) -> list[tuple[int, int]]:
+def _tiles(columns: int, narrowest: int, widest: int) -> list[tuple[int, int]]:
     """Start and width of tiles that cover so many columns; their widths are powers of two."""
     found, start = [], 0
     while start < columns:
-        width = min(WIDEST, max(FEWEST * parts, 1 << ((columns - start).bit_length() - 1)))
+        width = min(widest, max(narrowest, 1 << ((columns - start).bit_length() - 1)))
         found.append((start, width))
         start += width
-    return found
-
-
-def _sides(sources: Sequence[Source], parts: int) -> list[Side]:
-    """The sources one after the other, in tiles."""
-    found, before = [], 0
-    for source in sources:
-        found += [Side(source, start, width, parts, before) for start, width in _tiles(source.columns, parts)]
-        before += source.columns
     return found
 
 

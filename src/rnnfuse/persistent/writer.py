@@ -60,9 +60,9 @@ class Writer:
     def source(self) -> str:
         """A module of Python with the function `kernel`."""
         parameters = [name for place in self.places for name in place.parameters]
-        lengths = [f"length{number}" for number in range(len(self._form.carried))]
+        digits = [f"digits{number}" for number in range(len(self._form.carried))]
         functions = operators.FUNCTIONS + products.FUNCTIONS
-        return self._text.module(parameters, ["first", "steps", "rows", *lengths], functions, self._form.from_the_end)
+        return self._text.module(parameters, ["first", "steps", "rows", *digits], functions, self._form.from_the_end)
 
     # --- from step to step ---
 
