@@ -74,6 +74,14 @@ def test_what_is_added_up_over_all_steps_is_added_up_in_the_kernel(kernels, monk
     assert asked[-1] == set(writer.sums)
 
 
+def test_the_last_program_sets_the_counters_back(kernels):
+    both(LayerNormLstm(5, UNITS), torch.randn(2, 17, 5), compile=False)  # two blocks of sequences, two programs each
+    for made in kernels.made.values():
+        for _, counters in made._scratch.values():
+            assert len(counters) == 64
+            assert not counters.any()
+
+
 class Half(Kernels):
     """Of the steps, the later half."""
 

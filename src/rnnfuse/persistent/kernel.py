@@ -71,10 +71,10 @@ class Kernel:
         some = loop.carried_memory(0)
         writer, function = self._written(tile.warps, self.coming(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
-        counters.zero_()
+        goes_on = int(loop.steps_added_up > 0)  # with sums of a kernel before
         for node, columns in writer.sums.items():
-            if node not in loop.added_up:
-                loop.added_up[node] = torch.zeros(buffers.rows, columns, device=some.device)
+            if not goes_on:
+                loop.added_up[node] = torch.empty(buffers.rows, columns, device=some.device)
         loop.steps_added_up += stop - start
         given: list[Any] = []
         for place in writer.places:
@@ -87,7 +87,7 @@ class Kernel:
             # All programs at once, or none: they wait for each other. One stage: no load may be moved before a barrier.
             on_gpu = {"num_warps": tile.warps, "num_stages": 1, "launch_cooperative_grid": True}
         return function[grid](
-            *given, counters, first, stop - start, buffers.rows, *digits,
+            *given, counters, first, stop - start, buffers.rows, goes_on, *digits,
             BLOCK_ROWS=tile.rows, BLOCK_UNITS=tile.units, PROGRAMS=grid[1], PRECISION=tile.precision, **on_gpu,
         )  # fmt: skip
 

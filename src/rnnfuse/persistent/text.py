@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+#: The last program that leaves sets the counters back, for the next kernel.
 #: Each thread looks for itself whether all programs are there. With an atomic of Triton's, one thread would look, and
 #: the others wait for what it tells them.
 _BARRIER = """
@@ -32,6 +33,14 @@ def wait(counter, target):
         }''',
         "=r,l,r", [counter.to(tl.int64), target], dtype=tl.int32, is_pure=False, pack=1,
     )
+
+
+@triton.jit
+def leave(counter, PROGRAMS: tl.constexpr):
+    tl.debug_barrier()
+    if tl.atomic_add(counter + 1, 1, sem="acq_rel", scope="gpu") == PROGRAMS - 1:
+        tl.store(counter, 0)
+        tl.store(counter + 1, 0)
 
 """
 _CHOSEN = [f"{name}: tl.constexpr" for name in ("BLOCK_ROWS", "BLOCK_UNITS", "PROGRAMS", "PRECISION")]
@@ -151,6 +160,7 @@ class Text:
             "for done in range(steps):",
             *_indented(self._step(from_the_end)),
             *self.after,
+            "leave(counter, PROGRAMS)",
         ]
         return "\n".join(
             [

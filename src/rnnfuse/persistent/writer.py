@@ -61,8 +61,9 @@ class Writer:
         """A module of Python with the function `kernel`."""
         parameters = [name for place in self.places for name in place.parameters]
         digits = [f"digits{number}" for number in range(len(self._form.carried))]
+        integers = ["first", "steps", "rows", "goes_on", *digits]
         functions = operators.FUNCTIONS + products.FUNCTIONS
-        return self._text.module(parameters, ["first", "steps", "rows", *digits], functions, self._form.from_the_end)
+        return self._text.module(parameters, integers, functions, self._form.from_the_end)
 
     # --- from step to step ---
 
@@ -103,7 +104,8 @@ class Writer:
         place = memory.of_sum(node)
         for number, piece in enumerate(value.pieces):
             name, column = text.new_name("sum"), f"{number * self.units} + column"
-            text.before.append(f"{name} = {memory.loaded(place, '', 'row', column, 'here')}")
+            known = memory.loaded(place, "", "row", column, "(row < rows * goes_on) & in_units")
+            text.before.append(f"{name} = {known}")
             text.write(value.level, f"{name} = {name} + {piece}")
             text.after.append(memory.storing(place, "", column, name))
         self.sums[node] = columns
