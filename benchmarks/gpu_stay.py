@@ -75,6 +75,7 @@ STEPS = [
         Step("racecheck", sanitizer("racecheck"), longest=330),
     ],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
+    [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120)],
     *[[Step(name, run(name, options), shortest=120)] for name, options in RUNS.items()],
 ]
