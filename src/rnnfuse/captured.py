@@ -54,7 +54,7 @@ class CapturedRange:
         self._stepwise = []
         for node in dict.fromkeys([*form.part.inputs, *leaving]):
             if node in real.constant:
-                own.constant[node] = torch.empty_like(real.constant[node])
+                own.constant[node] = torch.empty_like(real.constant[node], memory_format=torch.contiguous_format)
             elif node not in entering:
                 own.reserve(node)
                 self._stepwise.append(node)

@@ -75,7 +75,6 @@ class Plan:
         needed += self.ahead.inputs
         filled = _only(forward, of, Zone.ANYWHERE)
         self.once = Part(self.zones, Zone.ONCE, [*_only([*needed, *saved], of, Zone.ONCE), *filled])
-        self.read_by_loops = frozenset([*self.loop.inputs, *self.loop_alone.inputs, *self.back.inputs])
 
         self._loops: dict[tuple[bool, ...], Form] = {}
         self._shapes: dict[tuple[fx.Node, int], tuple[int, ...]] = {}

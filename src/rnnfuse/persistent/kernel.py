@@ -74,7 +74,7 @@ class Kernel:
         goes_on = int(loop.steps_added_up > 0)  # with sums of a kernel before
         for node, columns in writer.sums.items():
             if not goes_on:
-                loop.added_up[node] = torch.empty(buffers.rows, columns, device=some.device)
+                loop.added_up[node] = torch.empty(grid[0], columns, device=some.device)
         loop.steps_added_up += stop - start
         given: list[Any] = []
         for place in writer.places:
