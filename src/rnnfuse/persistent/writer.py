@@ -108,7 +108,7 @@ class Writer:
             text.write(value.level, f"{name} = {name} + {piece}")
             text.after += [
                 f"{name} = tl.sum(tl.where(in_rows, {name}, 0.0), 0, keep_dims=True)",
-                f"{name} += tl.load({at}, mask=in_units & (goes_on > 0), other=0.0)",
+                f"{name} += tl.load({at}, mask=column < {self.units} * goes_on, other=0.0)",
                 f"tl.store({at}, {name}, mask=in_units)",
             ]
         self.sums[node] = columns
