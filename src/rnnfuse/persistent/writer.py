@@ -17,6 +17,7 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
+from ..tf32 import NEAREST
 from ..zones import Zone
 from . import operators, products
 from .memory import Memory
@@ -62,7 +63,7 @@ class Writer:
         parameters = [name for place in self.places for name in place.parameters]
         digits = [f"digits{number}" for number in range(len(self._form.carried))]
         integers = ["first", "steps", "rows", "goes_on", *digits]
-        functions = operators.FUNCTIONS + products.FUNCTIONS
+        functions = operators.FUNCTIONS + NEAREST + products.FUNCTIONS
         return self._text.module(parameters, integers, functions, self._form.from_the_end)
 
     # --- from step to step ---
