@@ -2,11 +2,11 @@
 
     python benchmarks/gpu_stay.py FOLDER --seconds 1700 [--trees TREE …] [--ready FILE] [--steps NAME …]
 
-Several checkouts may be given with `--trees`, the one that is hoped for first: kernels of all are timed, and the first
-whose tests pass is measured, or else the last. What other frameworks need may still be on its way meanwhile: `--ready`
-names a file that is there when it has come. A step begins if it has a chance to end in time. One that is cut off is
-interrupted, so that nothing is lost: the same command in a later stay goes on with it. All that is printed lies in
-FOLDER/log, one line about each step in FOLDER/log/steps.
+Two checkouts may be given with `--trees`, the one that is hoped for first: both are timed, and the first is measured if
+its tests pass, or else the second. What other frameworks need may still be on its way meanwhile: `--ready` names a file
+that is there when it has come. A step begins if it has a chance to end in time. One that is cut off is interrupted, so
+that nothing is lost: the same command in a later stay goes on with it. All that is printed lies in FOLDER/log, one line
+about each step in FOLDER/log/steps.
 """
 
 import argparse
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PATIENCE = 240.0  # seconds for what is on its way
-MARGIN = 25.0  # seconds at the end: for a step that is interrupted, and for copying the results
+GRACE = 25.0  # seconds for a step that is interrupted
+MARGIN = 40.0  # seconds at the end: for such a step, and for copying the results
 
 
 class Step(NamedTuple):
@@ -29,9 +30,8 @@ class Step(NamedTuple):
     command: str  # in the root of a checkout
     shortest: float = 60.0  # seconds: with fewer left it does not begin
     longest: float = 1e6  # seconds: a kernel could wait forever
-    leaves: float = 0.0  # seconds for the steps after it
+    parts: int = 1  # processes that share the work, each told its PART: tests mostly wait for compilers
     of_every_tree: bool = False
-    alone: bool = True  # on the GPU; else together with others of its kind
 
 
 def tests(names: str) -> str:
@@ -66,15 +66,20 @@ RUNS = {
     # A loop over 1,000 steps, operator by operator, takes 11 s a batch.
     "speech-long": "ce-long bi-ce-long bi-ctc-long --without pytorch/fine/eager",
 }
+#: Each line at once; what is timed is alone.
 STEPS = [
-    Step("tests", tests("test_cuda_persistent.py"), longest=300, of_every_tree=True),
-    Step("times-ptb", times("ptb"), longest=120, of_every_tree=True),
-    Step("times-long", times("long-64"), longest=120),
-    *[Step(name, run(name, options), shortest=300, leaves=170) for name, options in RUNS.items()],
-    Step("memcheck", sanitizer("memcheck"), alone=False),
-    Step("racecheck", sanitizer("racecheck"), alone=False),
-    Step("more-tests", tests("test_cuda_replayed.py test_cuda.py"), alone=False),
+    [
+        Step("tests", tests("test_cuda_persistent.py test_cuda_products.py"), longest=330, parts=8),
+        Step("more-tests", tests("test_cuda_replayed.py test_cuda.py"), longest=330, parts=4),
+        Step("memcheck", sanitizer("memcheck"), longest=330),
+        Step("racecheck", sanitizer("racecheck"), longest=330),
+    ],
+    [Step("products", "PYTHONPATH=src:$PYTHONPATH {python} benchmarks/rnnfuse_products.py", longest=120)],
+    [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
+    [Step("times-long", times("long-64"), longest=120)],
+    *[[Step(name, run(name, options), shortest=120)] for name, options in RUNS.items()],
 ]
+NAMES = [step.name for steps in STEPS for step in steps]
 
 
 class Stay:
@@ -92,34 +97,37 @@ class Stay:
             print(f"{self.left:5.0f} s left: {text}", file=file)
         print(text, flush=True)
 
-    def begin(self, step: Step, tree: Path, name: str) -> bool:
-        """Whether there is time for it."""
+    def begin(self, step: Step, tree: Path, name: str) -> None:
         if self.left < step.shortest:
             self.say(f"{name}: no time, it needs {step.shortest:.0f} s")
-            return False
-        command = step.command.format(python=sys.executable, folder=self._folder)
-        with (self._folder / "log" / name).open("ab") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", command], cwd=tree, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{os.environ.get('PYTHONPATH', '')}"},
-                start_new_session=True,
-            )  # fmt: skip
-        self._running.append((name, step, process))
+            return
+        for part in range(step.parts):
+            own = f"{name}-{part}" if step.parts > 1 else name
+            self._running.append((own, step, self._process(step, tree, own, f"{part}/{step.parts}")))
         self.say(f"{name}: begins")
-        return True
 
-    def finish(self) -> bool:
-        """All that runs, or what of it is done at the end; whether all of it was right."""
-        codes = []
+    def _process(self, step: Step, tree: Path, name: str, part: str) -> subprocess.Popen[bytes]:
+        command = step.command.format(python=sys.executable, folder=self._folder)
+        path = f"{tree / 'src'}:{os.environ.get('PYTHONPATH', '')}"
+        with (self._folder / "log" / name).open("ab") as log:
+            return subprocess.Popen(
+                ["bash", "-c", command], cwd=tree, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, "PYTHONPATH": path, "PART": part}, start_new_session=True,
+            )  # fmt: skip
+
+    def finish(self) -> set[str]:
+        """All that runs, or what of it is done at the end; the names of steps that failed."""
+        begun, failed = time.monotonic(), set()
         for name, step, process in self._running:
+            most = min(self.left, step.longest - (time.monotonic() - begun))
             try:
-                code = process.wait(timeout=max(min(self.left - step.leaves, step.longest), 0.1))
+                code = process.wait(timeout=max(most, 0.1))
             except subprocess.TimeoutExpired:
                 code = interrupted(process)
             self.say(f"{name}: ended with {code}")
-            codes.append(code)
+            failed |= {step.name} if code else set()
         self._running = []
-        return not any(codes)
+        return failed
 
     def stop(self) -> None:
         for name, _, process in self._running:
@@ -131,25 +139,27 @@ def interrupted(process: subprocess.Popen[bytes]) -> int:
     for how in (signal.SIGINT, signal.SIGKILL):
         with suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, how)
-            return process.wait(timeout=MARGIN / 2)
+            return process.wait(timeout=GRACE)
     return process.wait()
 
 
-def run_steps(stay: Stay, steps: Sequence[Step], trees: Sequence[Path], ready: Path | None) -> None:
-    measured = trees[-1]
-    for step in steps:
-        if step.name == FIRST_RUN and ready is not None:
+def run_steps(stay: Stay, names: Sequence[str], trees: Sequence[Path], ready: Path | None) -> None:
+    measured = trees[0]
+    for steps in STEPS:
+        chosen = [step for step in steps if step.name in names]
+        if FIRST_RUN in [step.name for step in chosen] and ready is not None:
             wait_for(ready, stay)
-        if step.alone:
-            stay.finish()
-        for tree in trees if step.of_every_tree else [measured]:
-            if not stay.begin(step, tree, f"{step.name}-{tree.name}" if step.of_every_tree else step.name):
-                break
-            is_right = stay.finish() if step.alone else False
-            if step.name == "tests" and is_right:
-                measured = tree
-                break  # others were to be measured only if this one is wrong
-    stay.finish()
+        if any(step.of_every_tree for step in chosen) and len(trees) > 1:
+            for tree in trees:
+                for step in chosen:
+                    stay.begin(step, tree, f"{step.name}-{tree.name}")
+                stay.finish()
+            continue
+        for step in chosen:
+            stay.begin(step, measured, step.name)
+        if "tests" in stay.finish():
+            measured = trees[-1]
+            stay.say(f"{measured} is measured: tests of {trees[0]} failed")
 
 
 def wait_for(ready: Path, stay: Stay) -> None:
@@ -163,16 +173,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, required=True, help="until the machine is taken back")
-    parser.add_argument(
-        "--trees", type=Path, nargs="+", default=[Path()], help="checkouts; the last is trusted untested"
-    )
+    parser.add_argument("--trees", type=Path, nargs="+", default=[Path()], help="checkouts; the second is not tested")
     parser.add_argument("--ready", type=Path, help="a file that is there when all frameworks are")
-    parser.add_argument("--steps", nargs="+", default=[one.name for one in STEPS], choices=[one.name for one in STEPS])
+    parser.add_argument("--steps", nargs="+", default=NAMES, choices=NAMES)
     given = parser.parse_args()
     stay = Stay(given.folder.resolve(), given.seconds)
-    chosen = [step for step in STEPS if step.name in given.steps]
     try:
-        run_steps(stay, chosen, [tree.resolve() for tree in given.trees], given.ready)
+        run_steps(stay, given.steps, [tree.resolve() for tree in given.trees], given.ready)
     except KeyboardInterrupt:
         stay.stop()
         sys.exit(130)
