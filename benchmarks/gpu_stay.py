@@ -76,6 +76,7 @@ STEPS = [
     ],
     [Step("products", "PYTHONPATH=src:$PYTHONPATH {python} benchmarks/rnnfuse_products.py", longest=120)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
+    [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120)],
     *[[Step(name, run(name, options), shortest=120)] for name, options in RUNS.items()],
 ]

@@ -108,17 +108,18 @@ def vendor(kind=nn.LSTM):
     return make
 
 
-def step_of(model, shape, device, phase, bf16):
+def step_of(model, shape, device, chosen):
     """A function that runs one batch."""
     steps, batch, width, _, _, classes = shape
     words = model.embedding is not None
     inputs = torch.randint(classes, (steps, batch)) if words else torch.randn(steps, batch, width)
     targets = torch.randint(classes, (steps, batch) if words else (batch,))
     inputs, targets = inputs.to(device), targets.to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, capturable=device == "cuda")
+    how = {"fused": chosen.fused_adam or None, "capturable": device == "cuda"}
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, **how)
 
     def loss():
-        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+        with torch.autocast(device, torch.bfloat16, enabled=chosen.precision == "bf16"):
             return F.cross_entropy(model(inputs).flatten(0, -2).float(), targets.flatten())
 
     def forward():
@@ -130,7 +131,7 @@ def step_of(model, shape, device, phase, bf16):
         loss().backward()
         optimiser.step()
 
-    return train if phase == "train" else forward
+    return train if chosen.phase == "train" else forward
 
 
 def captured(step):
@@ -183,6 +184,7 @@ def main():
     parser.add_argument("--persistent", action="store_true", help="also with loops as one kernel, where that is faster")
     parser.add_argument("--kernels-only", action="store_true", help="rnnfuse only with loops as one kernel")
     parser.add_argument("--kernels", action="store_true", help="also where the GPU's time goes within a step")
+    parser.add_argument("--fused-adam", action="store_true", help="by one kernel, which is not PyTorch's default")
     parser.add_argument("--modes", nargs="*", default=["loop"], choices=MODES, help="of cells in a loop, if any")
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
@@ -202,7 +204,7 @@ def main():
     for name, build in builders.items():
         torch.manual_seed(0)
         model = Model(build, shape).to(device)
-        step = step_of(model, shape, device, chosen.phase, chosen.precision == "bf16")
+        step = step_of(model, shape, device, chosen)
         first = seconds_of(step, device)
         memory = f", {peak_megabytes(step):.0f} MB" if device == "cuda" else ""
         print(f"{name}: first step {first:.1f} s{memory}", flush=True)
@@ -218,7 +220,8 @@ def main():
         for name, step in programs.items():
             times[name].append(seconds_of(step, device))
     standard = statistics.median(times["nn.LSTM, CUDA graph" if device == "cuda" else "nn.LSTM"])
-    print(f"\n{chosen.workload}, {chosen.phase}, {device}, {chosen.precision}; over nn.LSTM")
+    fused = ", fused Adam" if chosen.fused_adam else ""
+    print(f"\n{chosen.workload}, {chosen.phase}, {device}, {chosen.precision}{fused}; over nn.LSTM")
     for name, found in times.items():
         middle = statistics.median(found)
         print(f"{name:40} {1e3 * middle:9.2f} ms  {middle / standard:6.2f}  ({len(found)} steps)")
