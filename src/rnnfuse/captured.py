@@ -77,6 +77,7 @@ class CapturedRange:
     def run(self, loop: Loop, start: int) -> None:
         """These steps of a loop."""
         own, real, length = self._buffers, loop.buffers, self._buffers.steps
+        real.lay_out(loop.form.part.inputs)  # what lies alike is copied by one kernel
         with self._lock:
             into: list[Tensor] = []
             given: list[Tensor] = []
