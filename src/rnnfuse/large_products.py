@@ -82,8 +82,9 @@ class LargeProducts:
 
     def __init__(self) -> None:
         self.said: dict[str, None] = {}  # which of them are not cuBLAS'
+        self.multiply = self._multiply  # one object: a graph of PyTorch 2.6 knows its functions by identity
 
-    def multiply(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+    def _multiply(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
         if left.is_cuda and (tile := self._tile(left, right)) is not None:
             return run_kernel(left, right, tile, out)
         return torch.mm(left, right) if out is None else torch.mm(left, right, out=out)

@@ -199,7 +199,7 @@ def test_layers_multiply_so_outside_of_their_loops(monkeypatch):
         return run_kernel(left, right, self._tile(left, right), out)
 
     monkeypatch.setattr(LargeProducts, "_tile", tile_of)
-    monkeypatch.setattr(LargeProducts, "multiply", multiply)
+    monkeypatch.setattr(LargeProducts, "_multiply", multiply)
     cell, xs = FineLstm(5, 16), torch.randn(7, 3, 5, requires_grad=True)
     layer = rnnfuse.Recurrent(cell, compile=False)
     found = torch.autograd.grad(layer(xs)[0].square().sum(), [xs, *cell.parameters()])
