@@ -37,8 +37,8 @@ import triton.language as tl
 
 @triton.jit
 def kernel(
-    left, right, into, rows, columns, inner, length, left_row, left_column, right_row, right_column, into_part,
-    into_row, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr, BLOCK_INNER: tl.constexpr,
+    left, right, into, rows, columns, inner, length, left_row, left_column, right_row, right_column,
+    into_part, into_row, into_column, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr, BLOCK_INNER: tl.constexpr,
 ):
     across = tl.cdiv(columns, BLOCK_COLUMNS)
     row = ((tl.program_id(0) // across) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
@@ -47,19 +47,22 @@ def kernel(
     end = tl.minimum(first + length, inner)
     along = tl.arange(0, BLOCK_INNER)
     left_at = left + row.to(tl.int64) * left_row + (first + along).to(tl.int64)[None, :] * left_column
-    right_at = right + (first + along).to(tl.int64)[:, None] * right_row + column.to(tl.int64) * right_column
+    # Beyond the last column the last one is read again: a mask would take registers that are needed.
+    known = tl.minimum(column, columns - 1).to(tl.int64)
+    right_at = right + (first + along).to(tl.int64)[:, None] * right_row + known * right_column
     total = tl.zeros((BLOCK_ROWS, BLOCK_COLUMNS), tl.float32)
     for start in range(first, end, BLOCK_INNER):
         inside = start + along < end
         a = tl.load(left_at, mask=(row < rows) & inside[None, :], other=0.0)
-        b = tl.load(right_at, mask=inside[:, None] & (column < columns), other=0.0)
+        b = tl.load(right_at, mask=inside[:, None], other=0.0)
         near_a, near_b = nearest(a, False), nearest(b, False)
         part = tl.dot(a - near_a, near_b, input_precision="tf32")
         part = tl.dot(near_a, b - near_b, part, input_precision="tf32")
         total += tl.dot(near_a, near_b, part, input_precision="tf32")
         left_at += BLOCK_INNER * left_column
         right_at += BLOCK_INNER * right_row
-    at = into + tl.program_id(1).to(tl.int64) * into_part + row.to(tl.int64) * into_row + column
+    into += tl.program_id(1).to(tl.int64) * into_part
+    at = into + row.to(tl.int64) * into_row + column.to(tl.int64) * into_column
     tl.store(at, total, mask=(row < rows) & (column < columns))
 """
 
@@ -73,8 +76,8 @@ class Tile(NamedTuple):
     warps: int
 
 
-#: Such that two or three programs share a multiprocessor.
-TILES = (Tile(64, 128, 32, 4), Tile(64, 64, 32, 4), Tile(128, 64, 16, 8))
+#: Of the first, two programs share a multiprocessor; the second loads less.
+TILES = (Tile(64, 128, 32, 4), Tile(128, 128, 32, 8))
 
 
 class LargeProducts:
@@ -165,21 +168,37 @@ def _read(found: dict[str, Any], left: Tensor, right: Tensor) -> Choice:
 
 def run_kernel(left: Tensor, right: Tensor, tile: Tile, out: Tensor | None = None) -> Tensor:
     """`out`: its rows are contiguous."""
+    if out is None:
+        out = torch.empty(len(left), right.shape[1], device=left.device)
+    left, right, is_turned = _laid_out(left, right)
     (rows, inner), columns, device = left.shape, right.shape[1], left.device
     tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
     # Where there are too few of them for the GPU, a sum is cut into parts, which are added up in the end.
     parts = max(1, min(PROGRAMS * processors(device) // tiles, inner // (FEWEST_TILES * tile.inner)))
     length = -(-inner // (parts * tile.inner)) * tile.inner
     parts = -(-inner // length)
-    if out is None:
-        out = torch.empty(rows, columns, device=device)
-    into = out[None] if parts == 1 else torch.empty(parts, rows, columns, device=device)
+    into = out[None] if parts == 1 else torch.empty(parts, *out.shape, device=device)
     how = {"num_warps": tile.warps, "num_stages": STAGES} if left.is_cuda else {}
+    place = into.transpose(1, 2) if is_turned else into
     compiled()[(tiles, parts)](
-        left, right, into, rows, columns, inner, length, *left.stride(), *right.stride(), *into.stride()[:2],
+        left, right, place, rows, columns, inner, length, *left.stride(), *right.stride(), *place.stride(),
         BLOCK_ROWS=tile.rows, BLOCK_COLUMNS=tile.columns, BLOCK_INNER=tile.inner, **how,
     )  # fmt: skip
     return out if parts == 1 else torch.sum(into, 0, out=out)
+
+
+def _laid_out(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, bool]:
+    """Sides of this product, or of the same turned: such that the columns of the right one are contiguous.
+
+    Tensor cores read the right side from shared memory, so, and threads write it there. They would write rows into the
+    same bank. Where neither side of either product is so, the smaller one is copied.
+    """
+    if right.stride(0) != 1 and left.stride(1) != 1:
+        if left.numel() < right.numel():
+            left = left.contiguous()
+        else:
+            right = right.t().contiguous().t()
+    return (left, right, False) if right.stride(0) == 1 else (right.t(), left.t(), True)
 
 
 @cache
