@@ -30,7 +30,7 @@ class Step(NamedTuple):
     command: str  # in the root of a checkout
     shortest: float = 60.0  # seconds: with fewer left it does not begin
     longest: float = 1e6  # seconds: a kernel could wait forever
-    parts: int = 1  # processes that share the work, each told its PART: tests mostly wait for compilers
+    parts: int = 1  # processes that share the work, each told its TESTS_PART: tests mostly wait for compilers
     of_every_tree: bool = False
 
 
@@ -118,7 +118,7 @@ class Stay:
         with (self._folder / "log" / name).open("ab") as log:
             return subprocess.Popen(
                 ["bash", "-c", command], cwd=tree, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, "PYTHONPATH": path, "PART": part}, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": path, "TESTS_PART": part}, start_new_session=True,
             )  # fmt: skip
 
     def finish(self) -> set[str]:
