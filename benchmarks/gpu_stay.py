@@ -79,7 +79,7 @@ STEPS = [
         Step("memcheck", sanitizer("memcheck"), longest=330),
         Step("racecheck", sanitizer("racecheck"), longest=330),
     ],
-    [Step("products", products("64,128,16,4", "64,64,32,4", "128,64,16,8"), longest=120)],
+    [Step("products", products("64,128,16,4", "64,64,32,4", "128,64,16,8"), longest=120, of_every_tree=True)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
     [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120)],

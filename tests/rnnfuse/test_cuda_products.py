@@ -32,7 +32,7 @@ def test_a_product_is_as_exact_as_cublas(tile, turned, sizes, shift):
         float((found - exact).abs().max() / exact.abs().max())
         for found in (run_kernel(left, right, tile), torch.mm(left, right))
     )
-    assert error <= 1.5 * known + 1e-7, (error, known)
+    assert error <= 1.5 * known + 2e-7, (error, known)
 
 
 def test_a_layer_multiplies_so(monkeypatch):
