@@ -1,4 +1,4 @@
-"""One of several processes that share these tests, `TESTS_PART=2/8 pytest …`: every eighth test, beginning with the third."""
+"""One of several processes that share these tests, `TESTS_PART=2/8 pytest …`: every eighth test, from the third on."""
 
 import os
 
