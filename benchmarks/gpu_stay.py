@@ -48,6 +48,10 @@ def times(workload: str) -> str:
     return with_cells(f"{{python}} benchmarks/rnnfuse.py {options} --workload {workload}")
 
 
+def products() -> str:
+    return "PYTHONPATH=src:$PYTHONPATH {python} benchmarks/rnnfuse_products.py"
+
+
 def sanitizer(tool: str) -> str:
     return with_cells(f"compute-sanitizer --tool {tool} {{python}} benchmarks/rnnfuse_sanitizer.py")
 
@@ -69,11 +73,12 @@ RUNS = {
 #: Each line at once; what is timed is alone.
 STEPS = [
     [
-        Step("tests", tests("test_cuda_persistent.py"), longest=330, parts=8),
+        Step("tests", tests("test_cuda_persistent.py test_cuda_products.py"), longest=330, parts=8),
         Step("more-tests", tests("test_cuda_replayed.py test_cuda.py"), longest=330, parts=4),
         Step("memcheck", sanitizer("memcheck"), longest=330),
         Step("racecheck", sanitizer("racecheck"), longest=330),
     ],
+    [Step("products", products(), longest=60)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
     [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120)],

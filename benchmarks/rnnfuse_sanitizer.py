@@ -14,7 +14,7 @@ import torch
 from cells import FineLstm, GruBefore, LayerNormLstm
 
 import rnnfuse
-from rnnfuse import private
+from rnnfuse import measuring, private
 from rnnfuse.persistent import choice
 
 STEPS, BATCH, WIDTH, HIDDEN = 5, 40, 48, 64  # several programs for units and for sequences, of which some have a part
@@ -24,7 +24,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("there is no CUDA device here")
     # Of one tile, for as short as possible: under the tool each instruction takes a hundred times as long.
-    choice.GRIDS, choice.STEPS, choice.ROUNDS = 1, 2, 1
+    choice.GRIDS, choice.STEPS, measuring.ROUNDS = 1, 2, 1
     private.remember = lambda key, text: None  # such times are for nobody else
     kernels = 0
     for kind in (FineLstm, GruBefore, LayerNormLstm):

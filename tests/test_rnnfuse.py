@@ -23,7 +23,10 @@ QUICK = [
     if path.stem in ("test_beside_loops", "test_choice", "test_sharing", "test_streams")
     or (path.stem.startswith("test_cuda") and not find_gpus())
 ]
-PROCESSES = {"quick": QUICK} | {path.stem: [path] for path in TESTS if path not in QUICK}
+#: In Triton's interpreter.
+KERNELS = [path for path in TESTS if path.stem in ("test_persistent", "test_large_products")]
+ALONE = [path for path in TESTS if path not in (*QUICK, *KERNELS)]
+PROCESSES = {"quick": QUICK, "kernels": KERNELS} | {path.stem: [path] for path in ALONE}
 #: What pytest itself is made of: pure Python, so that another interpreter of the same version can use it.
 PYTEST = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
 #: Without a GPU PyTorch has none. Its interpreter runs kernels on any machine.
@@ -69,7 +72,7 @@ def test_its_types_are_strict(environment_of, tmp_path):
 @pytest.mark.parametrize("name", PROCESSES)
 def test_in_pytorchs_environment(name, environment_of, tmp_path):
     python = environment_of("pytorch").python
-    run_its_tests(PROCESSES[name], python, tmp_path, [triton_for(python)] if name == "test_persistent" else [])
+    run_its_tests(PROCESSES[name], python, tmp_path, [triton_for(python)] if name == "kernels" else [])
 
 
 @pytest.mark.historic

@@ -80,9 +80,13 @@ class Buffers:
     def run_once(self, part: Part) -> None:
         if part:
             found = part(self.rows, [self.constant[one] for one in part.inputs])
-            for node, one in zip(part.outputs, found, strict=True):
-                # Copied once where every step reads it: products with transposed weights are slower.
-                self.constant[node] = one.contiguous() if node in self.plan.read_by_loops else one
+            self.constant.update(zip(part.outputs, found, strict=True))
+
+    def lay_out(self, nodes: Sequence[fx.Node]) -> None:
+        """What is the same at every step and read by each: products with transposed weights are slower."""
+        for node in nodes:
+            if node in self.constant and node in self.plan.once.outputs:
+                self.constant[node] = self.constant[node].contiguous()
 
     def run_over_steps(self, part: Part, start: int, stop: int) -> list[Tensor]:
         """A part whose operators treat all rows alike, over those of several steps at once."""

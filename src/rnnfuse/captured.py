@@ -54,7 +54,7 @@ class CapturedRange:
         self._stepwise = []
         for node in dict.fromkeys([*form.part.inputs, *leaving]):
             if node in real.constant:
-                own.constant[node] = torch.empty_like(real.constant[node])
+                own.constant[node] = torch.empty_like(real.constant[node], memory_format=torch.contiguous_format)
             elif node not in entering:
                 own.reserve(node)
                 self._stepwise.append(node)
@@ -77,6 +77,7 @@ class CapturedRange:
     def run(self, loop: Loop, start: int) -> None:
         """These steps of a loop."""
         own, real, length = self._buffers, loop.buffers, self._buffers.steps
+        real.lay_out(loop.form.part.inputs)  # what lies alike is copied by one kernel
         with self._lock:
             into: list[Tensor] = []
             given: list[Tensor] = []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, fx
 
-from . import private
 from .buffers import Buffers, Series
 from .plan import Form
 
@@ -20,7 +19,7 @@ class Loop:
         self.form, self.buffers, self.compile, self.persistent = form, buffers, compile, persistent
         steps, late = buffers.steps, int(form.from_the_end)
         self.sums = {node: torch.zeros_like(buffers.new(node, 1)[0]) for node in form.added}
-        #: What a kernel has added up over steps, of each sequence, and over how many steps.
+        #: What a kernel has added up over steps, of each block of sequences, and over how many steps.
         self.added_up: dict[fx.Node, Tensor] = {}
         self.steps_added_up = 0
         #: How many loops run at once, each as a kernel on its part of the GPU.
@@ -50,13 +49,6 @@ class Loop:
                 buffers.put(node, buffers.new(node, steps if node in stored else 1))
         for node, (output, _, dimension, start, length) in within.items():
             buffers.series[node] = buffers.series[output].narrowed(dimension, start or 0, length)
-
-    def begin(self, values: Sequence[Tensor | None]) -> None:
-        """What enters the first step; None: zeros."""
-        pairs = list(zip(self.entering(0, self.buffers.steps), values, strict=True))
-        given = [(first, value) for first, value in pairs if value is not None]
-        private.copy_all([first for first, _ in given], [value for _, value in given])
-        private.zero_all([first for first, value in pairs if value is None])
 
     def end(self) -> list[Tensor]:
         """What left the last step."""
@@ -90,6 +82,7 @@ class Loop:
     def run(self, start: int, stop: int) -> None:
         """The steps from `start` to before `stop`; in the order of the loop."""
         part, buffers = self.form.part, self.buffers
+        buffers.lay_out(part.inputs)
         used = [*part.inputs, *part.outputs]
         function = None
         for t in self._order(range(start, stop)):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, fx
 
 from . import private
+from .large_products import LargeProducts
 from .rewriting import operands
 from .zones import Zone, Zones
 
@@ -39,7 +40,9 @@ class Part:
             )
         )
         self.operators = len(nodes)
-        self._module = _extracted(zones, nodes, self.inputs, self.outputs)
+        #: Over all steps they are large.
+        self.products = LargeProducts() if zone in (Zone.AHEAD, Zone.AFTER) else None
+        self._module = _extracted(zones, nodes, self.inputs, self.outputs, products=self.products)
         self._written = self._find_written(set(nodes))
         #: Outputs that lie within another one, and need not be written again.
         self.within = {one.value: one for one in self._written if one.start is not None and one.value in self.outputs}
@@ -77,7 +80,7 @@ class Part:
         rest = [node for node in self.outputs if node not in into]
         key = frozenset(places)
         if key not in self._writing:
-            self._writing[key] = _extracted(self._zones, self.nodes, self.inputs, rest, places)
+            self._writing[key] = _extracted(self._zones, self.nodes, self.inputs, rest, places, self.products)
         found = self._writing[key].forward(rows, *values, *[into[node] for node in places])
         return dict(zip(rest, found, strict=True))
 
@@ -179,6 +182,7 @@ def _extracted(
     inputs: Sequence[fx.Node],
     outputs: Sequence[fx.Node],
     written: Sequence[fx.Node] = (),
+    products: LargeProducts | None = None,
 ) -> fx.GraphModule:
     """`written`: products that are given a tensor each, behind the inputs, and are written into it."""
     graph = fx.Graph()
@@ -189,5 +193,7 @@ def _extracted(
         copies[node] = graph.node_copy(node, lambda one: copies[one])
         if node in places:
             copies[node].target, copies[node].kwargs = aten.mm.out, {"out": places[node]}
+        if products is not None and node.target is aten.mm.default:
+            copies[node].target = products.multiply
     graph.output(tuple(copies[node] for node in outputs))
     return fx.GraphModule(zones.step.module, graph)

@@ -63,7 +63,7 @@ class ForwardPass:
         self.loop = Loop(
             plan.forward_loop(keep, options.states, options.reverse), buffers, options.compile, options.persistent
         )
-        self.loop.begin(inputs.state)
+        self.begins_with: Sequence[Tensor | None] = inputs.state
 
     def run(self, start: int, stop: int) -> None:
         self.buffers.run_and_store(self._ahead, start, stop)
@@ -142,7 +142,7 @@ class BackwardPass:
         self._plan, self._buffers, self._to_inputs = plan, buffers, to_inputs
         buffers.put(plan.step.ports.d_output, d_outputs)
         self.loop = Loop(plan.backward_loop(options.reverse), buffers, options.compile, options.persistent)
-        self.loop.begin(d_last)
+        self.begins_with = d_last
         self.loop.given_in_addition = list(d_states)
 
     def run(self, start: int, stop: int) -> None:
@@ -190,8 +190,8 @@ class BackwardPass:
         """Of what is added up over all sequences and steps: by the loop, if it was a kernel all the time, or here."""
         plan, buffers = self._plan, self._buffers
         by_kernel = self.loop.added_up if self.loop.steps_added_up == buffers.steps else {}
-        for node, of_sequences in by_kernel.items():
-            total = of_sequences.sum(0).to(plan.dtype(node))
+        for node, of_blocks in by_kernel.items():
+            total = of_blocks.sum(0).to(plan.dtype(node))
             buffers.constant[node] = total.view(plan.shape(node, buffers.rows))
         rest = plan.sums_without(by_kernel)
         found = buffers.run_over_steps(rest, 0, buffers.steps)

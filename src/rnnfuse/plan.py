@@ -75,7 +75,6 @@ class Plan:
         needed += self.ahead.inputs
         filled = _only(forward, of, Zone.ANYWHERE)
         self.once = Part(self.zones, Zone.ONCE, [*_only([*needed, *saved], of, Zone.ONCE), *filled])
-        self.read_by_loops = frozenset([*self.loop.inputs, *self.loop_alone.inputs, *self.back.inputs])
 
         self._loops: dict[tuple[bool, ...], Form] = {}
         self._shapes: dict[tuple[fx.Node, int], tuple[int, ...]] = {}
@@ -152,6 +151,8 @@ class Plan:
         for node, kind in self.zones.kinds.items():
             if kind is Kind.MIXED and node.op == "call_function" and node in self.step.shapes:
                 lines.append(f"     {node.target} stays in the loop: it is not known to treat every sequence alike")
+        outside = [self.ahead, self.ahead_alone, self.after_for_inputs, self.after]
+        lines += [f"     {said}" for part in outside if part.products for said in part.products.said]
         lines += [f"     {said}" for choice in self.kernels.values() if (said := getattr(choice, "said", ""))]
         return "\n".join(dict.fromkeys(lines))
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
+from . import private
 from .captured import run_by_graphs
 from .loops import Loop
 from .persistent.choice import kernel_for
@@ -17,8 +19,21 @@ from .wavefront import run_wavefront
 
 class Layer(Protocol):
     loop: Loop
+    begins_with: Sequence[Tensor | None]  # its first step; None: zeros
 
     def run(self, start: int, stop: int) -> None: ...
+
+
+def begin(layers: Sequence[Layer]) -> None:
+    """What enters the first step of each layer, for all of them at once."""
+    into: list[Tensor] = []
+    values: list[Tensor | None] = []
+    for layer in layers:
+        into += layer.loop.entering(0, layer.loop.buffers.steps)
+        values += layer.begins_with
+    given = [(first, value) for first, value in zip(into, values, strict=True) if value is not None]
+    private.copy_all([first for first, _ in given], [value for _, value in given])
+    private.zero_all([first for first, value in zip(into, values, strict=True) if value is None])
 
 
 def run_range(loop: Loop, start: int, stop: int) -> None:
@@ -36,6 +51,7 @@ def run_range(loop: Loop, start: int, stop: int) -> None:
 def run_layers(layers: Sequence[Layer], steps: int, from_the_end: bool, device: torch.device) -> None:
     """All steps of layers on top of each other: at the same time, or one after the other as kernels on all of a GPU."""
     loops = [layer.loop for layer in layers]
+    begin(layers)
     kernels = [kernel for loop in loops if (kernel := kernel_for(loop)) is not None]
     if len(kernels) == len(loops) and not share_gpu(loops, kernels, steps):
         for layer in layers:

@@ -12,6 +12,7 @@ from torch import Tensor
 from . import private
 from .links import Link, derivative_by_loop, divided, results
 from .passes import BackwardPass, ForwardPass, Inputs
+from .ranges import begin
 
 
 class Recomputed(torch.autograd.Function):
@@ -22,6 +23,7 @@ class Recomputed(torch.autograd.Function):
         (link,) = links
         inputs = Inputs(*divided(tensors, link.counts))
         a_pass = ForwardPass(link.plan, link.options, inputs, keep=False)
+        begin([a_pass])
         steps = a_pass.buffers.steps
         length = 1 << (isqrt(steps).bit_length())
         ranges = [(start, min(start + length, steps)) for start in range(0, steps, length)]
@@ -54,9 +56,11 @@ class Recomputed(torch.autograd.Function):
 
                 of_range = inputs._replace(sequences=cut(inputs.sequences), state=state)
                 again = ForwardPass(link.plan, link.options, of_range, keep=True, draws=cut(drawn))
+                begin([again])
                 again.run(0, stop - start)
                 d_outputs, more = cut(gradients[:1])[0], cut(d_states)
                 backwards = BackwardPass(link.plan, link.options, again.buffers, d_outputs, d_state, more, to_inputs)
+                begin([backwards])
                 backwards.run(0, stop - start)
                 found = backwards.gradients()
                 d_state = found.state

@@ -36,11 +36,11 @@ class MadeUp:
         self.ran = []
         for name, made_up in {
             "_kernel": self.kernel_of,
-            "_processors": lambda device: 132,
+            "processors": lambda device: 132,
             "OwnStream": lambda device: SimpleNamespace(is_alone=self.is_alone, stream="stream"),
             "captured_like": lambda *given: SimpleNamespace(loop=self.loop, replay="the ordinary loop"),
-            "_microseconds": self.ordinary,
-            "_microseconds_captured": self.timed,
+            "microseconds": self.ordinary,
+            "microseconds_captured": self.timed,
         }.items():
             monkeypatch.setattr(choice, name, made_up)
         monkeypatch.setattr(private, "remembered", self.kept.get)
@@ -58,14 +58,14 @@ class MadeUp:
 
     def ordinary(self, call):
         assert call == "the ordinary loop"
-        return ORDINARY
+        return ORDINARY * choice.STEPS
 
     def timed(self, call, place):
         call()
         took = self.times[self.ran[-1].units]
         if took is None:
             raise RuntimeError("out of resources")
-        return took
+        return took * choice.STEPS
 
     def choose(self):
         return choice._choose(self.loop)

@@ -25,7 +25,7 @@ def taking(monkeypatch, fast, slow):
     """Microseconds of a step with each tile; None: it could not be compiled."""
     times = {tile: time for tile, time in ((FAST, fast), (SLOW, slow)) if time is not None}
     found = Choice(SimpleNamespace(units=640), "", times)
-    monkeypatch.setattr(choice, "_processors", lambda device: 60)
+    monkeypatch.setattr(choice, "processors", lambda device: 60)
     monkeypatch.setattr(sharing, "range_length", lambda steps: 8)
     return found
 
@@ -57,6 +57,7 @@ def test_layers_run_at_once_where_that_takes_much_less(monkeypatch, layers, fast
 def test_layers_that_share_the_gpu_are_a_wavefront(monkeypatch, at_once):
     ran = []
     layers = [SimpleNamespace(loop=loop, run=lambda start, stop: ran.append((start, stop))) for loop in loops(2)]
+    monkeypatch.setattr(ranges, "begin", lambda layers: None)
     monkeypatch.setattr(ranges, "kernel_for", lambda loop: "a kernel")
     monkeypatch.setattr(ranges, "share_gpu", lambda loops, kernels, steps: at_once)
     monkeypatch.setattr(ranges, "run_wavefront", lambda runs, *_: ran.append(len(runs)))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-import statistics
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -19,14 +18,14 @@ import torch
 from .. import private
 from ..captured import captured_like
 from ..loops import Loop
-from ..streams import NO_STREAM, OwnStream, captured_on
+from ..measuring import microseconds, microseconds_captured, processors
+from ..streams import NO_STREAM, OwnStream
 from .kernel import MOST_BYTES, WARPS, Kernel, Tile
 from .text import Inexpressible
 
 _log = logging.getLogger(__name__)
 
 STEPS = 64  # of a trial, of which the beginning is a part: programs load their weights
-ROUNDS = 5
 GAIN = 0.95  # a kernel must take less than this part of the time: it keeps other work off the GPU
 GRIDS = 2  # that are tried
 
@@ -47,7 +46,7 @@ class Choice(NamedTuple):
     def fastest(self, loop: Loop, shared_by: int) -> Tile | None:
         """The fastest tile where so many loops share the GPU; None: each has too many programs for that."""
         assert self.kernel is not None
-        most = _processors(loop.buffers.device) // shared_by
+        most = processors(loop.buffers.device) // shared_by
         fitting = [tile for tile in self.times if prod(tile.grid(loop.buffers.rows, self.kernel.units)) <= most]
         return min(fitting, key=self.times.__getitem__, default=None)
 
@@ -105,23 +104,18 @@ def _kernel(loop: Loop) -> Kernel:
 
 def _tiles(kernel: Kernel, loop: Loop) -> Iterator[Tile]:
     """Those whose programs can all run at the same time, which a barrier needs: of the smallest, there are the most."""
-    processors, rows = _processors(loop.buffers.device), loop.buffers.rows
+    most, rows = processors(loop.buffers.device), loop.buffers.rows
     grids: set[tuple[int, int]] = set()
     for block in (16, 32, 64):
         for units in (8, 16, 32):
             tile = Tile(block, units, WARPS, _precision())
             grid = tile.grid(rows, kernel.units)
-            fits = kernel.weight_bytes(tile) <= MOST_BYTES and grid[0] * grid[1] <= processors
+            fits = kernel.weight_bytes(tile) <= MOST_BYTES and grid[0] * grid[1] <= most
             if fits and len(grids) < GRIDS and grid not in grids:
                 grids.add(grid)
                 yield tile
                 if len(grids) == 1 and kernel.runs_with_fewer_warps(tile):
                     yield tile._replace(warps=WARPS // 2)
-
-
-@cache
-def _processors(device: torch.device) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def _precision() -> str:
@@ -135,41 +129,17 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
     All on a stream of its own, because it ends here: the end of a graph takes cuBLAS' memory from others of its stream.
     """
     trial = captured_like(loop, STEPS, torch.cuda.graph_pool_handle(), place)
+    ordinary = microseconds(trial.replay) / STEPS
+    own = trial.loop.buffers.constant
+    own.update([(node, loop.buffers.constant[node]) for node in own])  # laid out as they will be: or all compiles again
     times: dict[Tile, float] = {}
     for tile in tiles:
         try:
-            times[tile] = _microseconds_captured(lambda: kernel.run(trial.loop, 0, STEPS, tile), place)  # noqa: B023
+            run = partial(kernel.run, trial.loop, 0, STEPS, tile)
+            times[tile] = microseconds_captured(run, place) / STEPS
         except Exception as error:  # whatever Triton raises where a tile asks for too much, or it fails
             _log.info("rnnfuse: no kernel with %s: %s", tile, str(error))
-    ordinary = _microseconds(trial.replay)
     return json.dumps({"ordinary": ordinary, "tiles": [[tile, time] for tile, time in times.items()]})
-
-
-def _microseconds_captured(call: Callable[[], Any], place: OwnStream) -> float:
-    """Of a step, without the host's part, which other work can hide."""
-    stream = place.stream
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        call()
-        graph = torch.cuda.CUDAGraph()
-        with captured_on(graph, place, torch.cuda.graph_pool_handle()):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    return _microseconds(graph.replay)
-
-
-def _microseconds(call: Callable[[], Any]) -> float:
-    """Of a step."""
-    call()
-    times = []
-    for _ in range(ROUNDS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(float(begin.elapsed_time(end)) * 1e3 / STEPS)
-    return float(statistics.median(times))
 
 
 def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choice:
@@ -197,7 +167,7 @@ def _key(kernel: Kernel, loop: Loop) -> str:
     device = loop.buffers.device
     sizes = [tuple(tensor.shape) for tensor in loop.buffers.constant.values()]
     known = (
-        kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), _processors(device),
+        kernel.source, sizes, loop.buffers.rows, torch.cuda.get_device_name(device), processors(device),
         torch.backends.cuda.matmul.allow_tf32, GRIDS, WARPS, "times of all tiles, of fewer warps too",
     )  # fmt: skip
     return private.hashed(repr(known))

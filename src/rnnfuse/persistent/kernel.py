@@ -74,7 +74,7 @@ class Kernel:
         goes_on = int(loop.steps_added_up > 0)  # with sums of a kernel before
         if not goes_on:
             sizes = writer.sums.items()
-            loop.added_up = {node: torch.empty(buffers.rows, n, device=some.device) for node, n in sizes}
+            loop.added_up = {node: torch.empty(grid[0], n, device=some.device) for node, n in sizes}
         loop.steps_added_up += stop - start
         given: list[Any] = []
         for place in writer.places:

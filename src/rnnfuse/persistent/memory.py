@@ -96,7 +96,7 @@ class Memory:
         return place, "parity"
 
     def of_sum(self, node: fx.Node) -> Place:
-        """Of each sequence, over all steps."""
+        """Of each block of sequences, over all steps."""
         return self._place(("sum", node), Role.SUM, node)
 
     def for_numbers(self, key: object, count: int) -> Place:

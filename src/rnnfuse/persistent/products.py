@@ -28,33 +28,14 @@ TILES_AHEAD = 3  # of a left side that is too large to be loaded at once: so man
 #: addition to it, so a single one would keep it waiting.
 SUMS = 4
 
-#: A float32 number is multiplied as two of TF32: the nearest one, and the rest. Triton has such products (`tf32x3`); it
-#: takes numbers apart in more instructions. `nearest` adds half of the last digit that TF32 has and cuts off the rest.
-#: Of what is infinite it is the largest number, so the rest is infinite; what is no number has a rest that is none.
-#:
 #: What is in assembler Triton would undo. `plus`: it begins a sum with another one, instead of adding them up, and they
 #: are one again. `nearest`, told ONCE: it takes numbers apart in each warp, for all that it multiplies; what is not
 #: pure, as far as it knows, happens where it is written, once. `held`: it brings float32 numbers to the threads that
 #: multiply them right after their load, and no load begins before the last has ended.
-FUNCTIONS = '''
+FUNCTIONS = """
 @triton.jit
 def plus(x, y):
     return tl.inline_asm_elementwise("add.f32 $0, $1, $2;", "=f,f,f", [x, y], dtype=tl.float32, is_pure=True, pack=1)
-
-
-@triton.jit
-def nearest(x, ONCE: tl.constexpr):
-    near = tl.inline_asm_elementwise(
-        """{
-            .reg .b32 more;
-            add.s32 more, $1, 0x1000;
-            min.s32 more, more, 0x7F7FFFFF;
-            min.u32 more, more, 0xFF7FFFFF;
-            and.b32 $0, more, 0xFFFFE000;
-        }""",
-        "=r,r", [x.to(tl.int32, bitcast=True)], dtype=tl.int32, is_pure=not ONCE, pack=1,
-    )
-    return near.to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -74,7 +55,7 @@ def held(side):
     bits = side.to(tl.int32, bitcast=True)
     bits = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [bits], dtype=tl.int32, is_pure=False, pack=1)
     return bits.to(tl.float32, bitcast=True)
-'''
+"""
 
 
 class Sides(Enum):

@@ -17,6 +17,7 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
+from ..tf32 import NEAREST
 from ..zones import Zone
 from . import operators, products
 from .memory import Memory
@@ -62,7 +63,7 @@ class Writer:
         parameters = [name for place in self.places for name in place.parameters]
         digits = [f"digits{number}" for number in range(len(self._form.carried))]
         integers = ["first", "steps", "rows", "goes_on", *digits]
-        functions = operators.FUNCTIONS + products.FUNCTIONS
+        functions = operators.FUNCTIONS + NEAREST + products.FUNCTIONS
         return self._text.module(parameters, integers, functions, self._form.from_the_end)
 
     # --- from step to step ---
@@ -96,18 +97,21 @@ class Writer:
             last.append(f"state{number} = {memory.rounded(f'next{number}', self._plan.dtype(enters))}")
 
     def _add_up(self, node: fx.Node) -> None:
-        """Of each sequence by itself, in the program that has it: then no program needs another."""
+        """Of the sequences that a program has: then no program needs another."""
         memory, text, value = self._memory, self._text, self._summand(node)
         columns = memory.columns(node)
         if not value.is_wide or len(value.pieces) * self.units != columns:
             raise Inexpressible("a sum is not as wide as what is added up")
         place = memory.of_sum(node)
         for number, piece in enumerate(value.pieces):
-            name, column = text.new_name("sum"), f"{number * self.units} + column"
-            known = memory.loaded(place, "", "row", column, "(row < rows * goes_on) & in_units")
-            text.before.append(f"{name} = {known}")
+            name, at = text.new_name("sum"), place.address("", "row_block", f"{number * self.units} + column")
+            text.before.append(f"{name} = tl.zeros((BLOCK_ROWS, BLOCK_UNITS), tl.float32)")
             text.write(value.level, f"{name} = {name} + {piece}")
-            text.after.append(memory.storing(place, "", column, name))
+            text.after += [
+                f"{name} = tl.sum(tl.where(in_rows, {name}, 0.0), 0, keep_dims=True)",
+                f"{name} += tl.load({at}, mask=column < {self.units} * goes_on, other=0.0)",
+                f"tl.store({at}, {name}, mask=in_units)",
+            ]
         self.sums[node] = columns
 
     def _summand(self, node: fx.Node) -> Value:
