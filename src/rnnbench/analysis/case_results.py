@@ -1,10 +1,11 @@
 """The result of each case: one launch for every round, whether it failed, and its verification."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from rnnbench.domain.case import Case
+from rnnbench.domain.hindsight import in_hindsight
 from rnnbench.domain.result import Figure, Launch, Status, Verification
 from rnnbench.store import Contents
 
@@ -14,6 +15,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
     case: Case
     launches: tuple[Launch, ...]
+    all_launches: tuple[Launch, ...]  # also those that do not count, because the machine was busy
     proof: Verification | None
 
     @property
@@ -33,12 +35,12 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def checked(self) -> str:
         """What of the timed program was checked at full size; the first launch is checked, the others need not be."""
-        return next((launch.checked for launch in self.launches if launch.checked), "")
+        return next((launch.checked for launch in self.all_launches if launch.checked), "")
 
     @property
     def worst_at_full_size(self) -> Figure | None:
         """The figure of the timed program that is furthest off, if one does not pass."""
-        failing = [figure for launch in self.launches for figure in launch.checks if not figure.passes]
+        failing = [figure for launch in self.all_launches for figure in launch.checks if not figure.passes]
         return max(failing, key=lambda figure: figure.excess, default=None)
 
     @property
@@ -61,35 +63,45 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_case_results(contents: Contents) -> Iterator[CaseResult]:
     """Every case of the run, in the plan's order."""
-    launches = _attempts(record for record in contents.records if isinstance(record, Launch))
+    launches = _attempts(contents)
     proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     for case in contents.run.cases:
         rounds = launches.get(case.key, {})
         yield CaseResult(
             case=case,
-            launches=tuple(_chosen_attempt(rounds[number]) for number in sorted(rounds)),
+            launches=_that_count(rounds, contents.run.method.launches),
+            all_launches=tuple(launch for number in sorted(rounds) for launch in rounds[number]),
             proof=proofs.get(_proof_key(case, contents.run.proved_on[case.workload])),
         )
 
 
 def find_measured_launches(contents: Contents) -> Iterator[tuple[Launch, ...]]:
     """The launches of every measured case in the run's records, also of those that a smaller choice has left out."""
-    for rounds in _attempts(record for record in contents.records if isinstance(record, Launch)).values():
-        chosen = tuple(_chosen_attempt(rounds[number]) for number in sorted(rounds))
+    for rounds in _attempts(contents).values():
+        chosen = _that_count(rounds, contents.run.method.launches)
         if all(launch.outcome == "ok" for launch in chosen):
             yield chosen
 
 
-def _attempts(records: Iterable[Launch]) -> dict[str, dict[int, list[Launch]]]:
+def _attempts(contents: Contents) -> dict[str, dict[int, list[Launch]]]:
     """case -> round -> attempts, oldest first."""
+    records = [record for record in contents.records if isinstance(record, Launch)]
     attempts: dict[str, dict[int, list[Launch]]] = {}
-    for launch in records:
+    for launch in in_hindsight(records, contents.run.method.noise_threshold):
         attempts.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
     return attempts
 
 
 def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
     return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
+
+
+def _that_count(rounds: dict[int, list[Launch]], fewest: int) -> tuple[Launch, ...]:
+    """One launch of each round, in the order of the rounds; without noisy ones, where enough others are left."""
+    chosen = [_chosen_attempt(rounds[number]) for number in sorted(rounds)]
+    quiet = [launch for launch in chosen if not launch.noisy]
+    may_choose = len(quiet) >= fewest and all(launch.outcome == "ok" for launch in chosen)
+    return tuple(quiet if may_choose else chosen)
 
 
 def _chosen_attempt(attempts: list[Launch]) -> Launch:

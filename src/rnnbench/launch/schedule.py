@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
+from rnnbench.domain.hindsight import in_hindsight
 from rnnbench.domain.result import Launch
 from rnnbench.launch.process import CREW
 
@@ -26,17 +27,23 @@ def run_schedule(
     """Make all launches that are left, `method.ahead` at a time, and call `keep` as each one ends.
 
     A case that failed is not launched again. A noisy launch is repeated at the end of its round, when the machine may
-    be quiet again. `earlier` are the launches made before the run was resumed.
+    be quiet again, and one that is noisy in hindsight after all rounds. `earlier` are the launches made before the run
+    was resumed.
     """
     launches: list[Launch] = []
-    queue = _Queue(cases, method, _Ledger(method, earlier))
+    earlier, left = list(earlier), list(cases)
+    while left:
+        made: list[Launch] = []
+        queue = _Queue(left, method, _Ledger(method, [*earlier, *launches]))
 
-    def on_launch(launch: Launch) -> None:
-        keep(launch)
-        queue.add(launch)
-        launches.append(launch)
+        def on_launch(launch: Launch, queue: "_Queue" = queue, made: list[Launch] = made) -> None:
+            keep(launch)
+            queue.add(launch)
+            made.append(launch)
 
-    _in_parallel(lambda attempt: execute(*attempt), queue.take, method.ahead, on_launch)
+        _in_parallel(lambda attempt: execute(*attempt), queue.take, method.ahead, on_launch)
+        launches += made
+        left = [case for case in left if any(launch.case.key == case.key for launch in made)]
     return launches
 
 
@@ -60,7 +67,7 @@ class _Ledger:
         self._repeats = method.repeats
         self._failed_cases: set[str] = set()
         self._launches: dict[tuple[str, int], list[Launch]] = {}
-        for launch in earlier:
+        for launch in in_hindsight(list(earlier), method.noise_threshold):
             self.add(launch)
 
     def add(self, launch: Launch) -> None:
