@@ -56,6 +56,13 @@ def sanitizer(tool: str) -> str:
     return with_cells(f"compute-sanitizer --tool {tool} {{python}} benchmarks/rnnfuse_sanitizer.py")
 
 
+def verification() -> str:
+    workloads = " ".join(f"-w {name}" for name in ("ptb-lm", "ce-short", "ce-long", "bi-ce-long", "bi-ctc-long"))
+    precisions = " ".join(f"--precision {one}" for one in ("fp32", "tf32", "bf16"))
+    options = f"--device cuda {workloads} {precisions} --jobs 12 --threads 1 --fresh --wide"
+    return f"{{python}} -m rnnbench verify 'pytorch/*/rnnfuse*' {options}"
+
+
 def run(name: str, options: str) -> str:
     limits = "" if name == FIRST_RUN else f" --limits {{folder}}/{FIRST_RUN}"  # of the machine, measured once
     return f"{{python}} benchmarks/gpu.py {{folder}}/{name} {options} --chosen{limits}"
@@ -77,6 +84,7 @@ STEPS = [
         Step("more-tests", tests("test_cuda_replayed.py test_cuda.py"), longest=330, parts=4),
         Step("memcheck", sanitizer("memcheck"), longest=330),
         Step("racecheck", sanitizer("racecheck"), longest=330),
+        Step("verify", verification(), longest=330),
     ],
     [Step("products", products(), longest=60)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
@@ -183,6 +191,8 @@ def main() -> None:
     parser.add_argument("--ready", type=Path, help="a file that is there when all frameworks are")
     parser.add_argument("--steps", nargs="+", default=NAMES, choices=NAMES)
     given = parser.parse_args()
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     stay = Stay(given.folder.resolve(), given.seconds)
     try:
         run_steps(stay, given.steps, [tree.resolve() for tree in given.trees], given.ready)
