@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 #: The user's real cache, where environments are created once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
+LAST_RUN_FILE = cache_folder() / "last-run"
 
 
 #: The files that take longest are begun first, so that at the end no process is alone with one of them.
@@ -37,6 +38,23 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+LAST_RUN = pytest.StashKey[bytes | None]()
+
+
+def pytest_configure(config):
+    """What the user calls `last` is no run of a test."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.stash[LAST_RUN] = LAST_RUN_FILE.read_bytes() if LAST_RUN_FILE.exists() else None
+
+
+def pytest_unconfigure(config):
+    before = config.stash.get(LAST_RUN, None)
+    if before is not None:
+        LAST_RUN_FILE.write_bytes(before)
+    elif LAST_RUN in config.stash:
+        LAST_RUN_FILE.unlink(missing_ok=True)
 
 
 class Answer:
@@ -79,6 +97,8 @@ def quiet_machine(monkeypatch):
     # Nor need they wait for a computation whose time says nothing here: test_noise.py has the real one. By chance one
     # processor is called the quietest, so that not all tests are on the same.
     monkeypatch.setattr("rnnbench.launch.probe._lower_quartile", lambda cpu, windows: random.uniform(0.0150, 0.0151))
+    # In the user's own cache it would make all later runs look slow.
+    monkeypatch.setattr("rnnbench.launch.probe.BestProbe.keep", lambda self: None)
 
 
 @pytest.fixture

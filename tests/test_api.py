@@ -36,6 +36,12 @@ def test_the_documented_example_runs_as_it_is_written(sabotage):
     assert [row["system"] for row in names["rows"]] == [HONEST]
 
 
+def test_a_speed_that_tests_pretend_is_not_remembered_of_the_machine(sabotage):
+    plan = rnnbench.make_plan([HONEST], [TINY], phases=["forward"], device="cpu")
+    rnnbench.run_plan(plan, "run", effort="quick", verify=False)
+    assert not list(sabotage.glob("cache/rnnbench/probes/*"))
+
+
 def test_the_functions_are_there_whatever_else_was_imported():
     """Importing a submodule sets its name in the package: none may hide a function."""
     code = """
