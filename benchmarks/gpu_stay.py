@@ -129,24 +129,29 @@ class Stay:
             try:
                 code = process.wait(timeout=max(most, 0.1))
             except subprocess.TimeoutExpired:
-                code = interrupted(process)
+                self._interrupt()
+                code = process.wait()
             self.say(f"{name}: ended with {code}")
             failed |= {step.name} if code else set()
         self._running = []
         return failed
 
     def stop(self) -> None:
+        self._interrupt()
         for name, _, process in self._running:
-            self.say(f"{name}: interrupted, it ended with {interrupted(process)}")
+            self.say(f"{name}: interrupted, it ended with {process.wait()}")
 
-
-def interrupted(process: subprocess.Popen[bytes]) -> int:
-    """As by Ctrl-C, and killed if it does not end then."""
-    for how in (signal.SIGINT, signal.SIGKILL):
-        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, how)
-            return process.wait(timeout=GRACE)
-    return process.wait()
+    def _interrupt(self) -> None:
+        """All that run, as by Ctrl-C and at once; what does not end then is killed."""
+        for how, seconds in ((signal.SIGINT, GRACE), (signal.SIGKILL, None)):
+            alive = [process for _, _, process in self._running if process.poll() is None]
+            for process in alive:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, how)
+            end = None if seconds is None else time.monotonic() + seconds
+            for process in alive:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=None if end is None else max(end - time.monotonic(), 0.1))
 
 
 def run_steps(stay: Stay, names: Sequence[str], trees: Sequence[Path], ready: Path | None) -> None:
@@ -155,17 +160,13 @@ def run_steps(stay: Stay, names: Sequence[str], trees: Sequence[Path], ready: Pa
         chosen = [step for step in steps if step.name in names]
         if FIRST_RUN in [step.name for step in chosen] and ready is not None:
             wait_for(ready, stay)
-        if any(step.of_every_tree for step in chosen) and len(trees) > 1:
-            for tree in trees:
-                for step in chosen:
-                    stay.begin(step, tree, f"{step.name}-{tree.name}")
-                stay.finish()
-            continue
-        for step in chosen:
-            stay.begin(step, measured, step.name)
-        if "tests" in stay.finish():
-            measured = trees[-1]
-            stay.say(f"{measured} is measured: tests of {trees[0]} failed")
+        compared = len(trees) > 1 and any(step.of_every_tree for step in chosen)
+        for tree in trees if compared else [measured]:
+            for step in chosen:
+                stay.begin(step, tree, f"{step.name}-{tree.name}" if compared else step.name)
+            if "tests" in stay.finish():
+                measured = trees[-1]
+                stay.say(f"{measured} is measured: tests of {trees[0]} failed")
 
 
 def wait_for(ready: Path, stay: Stay) -> None:

@@ -108,9 +108,9 @@ def vendor(kind=nn.LSTM):
     return make
 
 
-def step_of(model, shape, device, chosen):
+def step_of(model, shape, chosen):
     """A function that runs one batch."""
-    steps, batch, width, _, _, classes = shape
+    device, (steps, batch, width, _, _, classes) = chosen.device, shape
     words = model.embedding is not None
     inputs = torch.randint(classes, (steps, batch)) if words else torch.randn(steps, batch, width)
     targets = torch.randint(classes, (steps, batch) if words else (batch,))
@@ -204,7 +204,7 @@ def main():
     for name, build in builders.items():
         torch.manual_seed(0)
         model = Model(build, shape).to(device)
-        step = step_of(model, shape, device, chosen)
+        step = step_of(model, shape, chosen)
         first = seconds_of(step, device)
         memory = f", {peak_megabytes(step):.0f} MB" if device == "cuda" else ""
         print(f"{name}: first step {first:.1f} s{memory}", flush=True)

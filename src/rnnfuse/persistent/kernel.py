@@ -72,9 +72,9 @@ class Kernel:
         writer, function = self._written(tile.warps, self.coming(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
         goes_on = int(loop.steps_added_up > 0)  # with sums of a kernel before
-        for node, columns in writer.sums.items():
-            if not goes_on:
-                loop.added_up[node] = torch.empty(grid[0], columns, device=some.device)
+        if not goes_on:
+            sizes = writer.sums.items()
+            loop.added_up = {node: torch.empty(grid[0], n, device=some.device) for node, n in sizes}
         loop.steps_added_up += stop - start
         given: list[Any] = []
         for place in writer.places:
