@@ -33,17 +33,25 @@ def run_schedule(
     launches: list[Launch] = []
     earlier, left = list(earlier), list(cases)
     while left:
-        made: list[Launch] = []
-        queue = _Queue(left, method, _Ledger(method, [*earlier, *launches]))
-
-        def on_launch(launch: Launch, queue: "_Queue" = queue, made: list[Launch] = made) -> None:
-            keep(launch)
-            queue.add(launch)
-            made.append(launch)
-
-        _in_parallel(lambda attempt: execute(*attempt), queue.take, method.ahead, on_launch)
+        made = _make_rounds(left, method, [*earlier, *launches], execute, keep)
         launches += made
         left = [case for case in left if any(launch.case.key == case.key for launch in made)]
+    return launches
+
+
+def _make_rounds(
+    cases: Sequence[Case], method: Method, earlier: Iterable[Launch], execute: Execute, keep: Callable[[Launch], None]
+) -> list[Launch]:
+    """The launches that are left by what is known of the machine now."""
+    launches: list[Launch] = []
+    queue = _Queue(cases, method, _Ledger(method, earlier))
+
+    def on_launch(launch: Launch) -> None:
+        keep(launch)
+        queue.add(launch)
+        launches.append(launch)
+
+    _in_parallel(lambda attempt: execute(*attempt), queue.take, method.ahead, on_launch)
     return launches
 
 
