@@ -48,10 +48,6 @@ def times(workload: str) -> str:
     return with_cells(f"{{python}} benchmarks/rnnfuse.py {options} --workload {workload}")
 
 
-def products() -> str:
-    return "PYTHONPATH=src:$PYTHONPATH {python} benchmarks/rnnfuse_products.py"
-
-
 def sanitizer(tool: str) -> str:
     return with_cells(f"compute-sanitizer --tool {tool} {{python}} benchmarks/rnnfuse_sanitizer.py")
 
@@ -86,7 +82,7 @@ STEPS = [
         Step("racecheck", sanitizer("racecheck"), longest=330),
         Step("verify", verification(), longest=330),
     ],
-    [Step("products", products(), longest=60)],
+    [Step("products", "{python} benchmarks/rnnfuse_products.py", longest=60)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
     [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120)],

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rnnbench import last_run
 from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
 from rnnbench.launch.probe import Watch
@@ -24,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 #: The user's real cache, where environments are created once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
-LAST_RUN_FILE = cache_folder() / "last-run"
+LAST_RUN_FILE = last_run._note()
 
 
 #: The files that take longest are begun first, so that at the end no process is alone with one of them.

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 import rnnbench
 from made_up import make_case, make_launch
-from rnnbench.domain.result import Launch, is_noisy, was_crowded, was_slow
+from rnnbench.domain.noise import is_noisy, was_crowded, was_slow
+from rnnbench.domain.result import Launch
 from rnnbench.launch.busy import describe_change, describe_load
 from rnnbench.launch.listener import Listener
 from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest

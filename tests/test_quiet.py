@@ -10,7 +10,8 @@ import pytest
 import rnnbench
 from made_up import make_case, make_launch, make_resolved_case
 from rnnbench.domain.case import Method
-from rnnbench.domain.result import Launch, is_noisy
+from rnnbench.domain.noise import is_noisy
+from rnnbench.domain.result import Launch
 from rnnbench.launch.events import Sample, Samples, Sampling
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import make_job

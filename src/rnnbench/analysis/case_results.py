@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rnnbench.domain.case import Case
-from rnnbench.domain.hindsight import in_hindsight
+from rnnbench.domain.noise import in_hindsight
 from rnnbench.domain.result import Figure, Launch, Status, Verification
 from rnnbench.store import Contents
 

@@ -15,7 +15,7 @@ from rnnbench.analysis.nodes import APART as APART_NODES
 from rnnbench.analysis.nodes import slowest_over_fastest, timed_places, unlike_nodes
 from rnnbench.analysis.stability import WIDE, RunQuality, can_judge_rounds, odd_round, probe_change
 from rnnbench.analysis.steadiness import DRIFT, within_launches
-from rnnbench.domain.result import clocks_changed
+from rnnbench.domain.noise import clocks_changed
 from rnnbench.store import Contents
 
 LAUNCHES = 3  # fewer say too little about how processes differ

@@ -10,7 +10,8 @@ import msgspec
 
 from rnnbench.domain.case import Case, Method
 from rnnbench.domain.catalog import CATALOG
-from rnnbench.domain.result import Figure, Launch, Limit, Outcome, is_noisy, speed_changed
+from rnnbench.domain.noise import is_noisy, speed_changed
+from rnnbench.domain.result import Figure, Launch, Limit, Outcome
 from rnnbench.domain.run import Environment
 from rnnbench.domain.system import PRECISIONS
 from rnnbench.domain.workload import parameter_count

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from rnnbench.domain.case import Method
-from rnnbench.domain.result import speed_changed
+from rnnbench.domain.noise import speed_changed, speed_was_low
 from rnnbench.domain.system import Device
 from rnnbench.files import cache_folder, write_atomically
 from rnnbench.machine import describe_processor, physical_cpus
@@ -162,5 +162,5 @@ def watched(method: Method) -> Iterator[Watch]:
     before = probe_seconds(method.cpus)
     yield watch
     after, best = probe_seconds(method.cpus), BestProbe.of_machine(method.cpus).seconds
-    slow = best is not None and min(before, after) > best * (1 + 2 * method.noise_threshold)
-    watch.was_busy = slow or speed_changed(before, after, method.noise_threshold)
+    threshold = method.noise_threshold
+    watch.was_busy = speed_was_low(before, after, best, threshold) or speed_changed(before, after, threshold)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from rnnbench.domain.case import Case, Method
-from rnnbench.domain.hindsight import in_hindsight
+from rnnbench.domain.noise import in_hindsight
 from rnnbench.domain.result import Launch
 from rnnbench.launch.process import CREW
 
@@ -35,7 +35,8 @@ def run_schedule(
     while left:
         made = _make_rounds(left, method, [*earlier, *launches], execute, keep)
         launches += made
-        left = [case for case in left if any(launch.case.key == case.key for launch in made)]
+        launched = {launch.case.key for launch in made}
+        left = [case for case in left if case.key in launched]
     return launches
 
 
