@@ -37,11 +37,13 @@ bench: setup
 	$(BIN)/rnnbench run --headline --effort quick
 
 # One process for each core, or launches fail whose time is checked. In which order files begin is in tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+MARKED ?= not historic
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not historic"
+	$(PYTEST) -m "$(MARKED)"
 
 test-historic: setup-dev
-	$(BIN)/python -m pytest -m historic
+	$(PYTEST) -m historic
 
 # A benchmark that imports torch runs in the PyTorch environment, which mypy does not see.
 lint: setup-dev

@@ -82,8 +82,9 @@ def main() -> None:
             method = make_method(
                 launches=3, repeats=2, threads=1, ahead=20, limit_seconds=150, sample_seconds=1.2, warm_seconds=1.0
             )
+            known = read_folder(given.limits).records if given.limits else ()
             begin_run(together(plans), method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
-            for record in read_folder(given.limits).records if given.limits else ():
+            for record in known:
                 if isinstance(record, Limit):
                     append(given.folder, record)
         try:

@@ -14,6 +14,7 @@ import pytest
 from rnnbench import last_run
 from rnnbench.cli.main import main
 from rnnbench.files import cache_folder
+from rnnbench.launch import worker
 from rnnbench.launch.probe import Watch
 
 SABOTAGE = Path(__file__).parent / "sabotage"
@@ -25,12 +26,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 #: The user's real cache, where environments are created once and shared by all tests and runs.
 REAL_CACHE = cache_folder().parent
+#: What only tests keep there.
+KEPT = cache_folder() / "tests"
 LAST_RUN_FILE = last_run._note()
 
 
 #: The files that take longest are begun first, so that at the end no process is alone with one of them.
 LONGEST = (
-    *("test_cells", "test_rnnfuse", "test_pytorch_verify", "test_threads", "test_slurm", "test_keras", "test_jax"),
+    *("test_cells", "test_rnnfuse", "test_pytorch_verify", "test_historic_frameworks", "test_historic_versions"),
+    *("test_historic_inside", "test_threads", "test_slurm", "test_keras", "test_jax"),
     *("test_tensorflow", "test_timed_program", "test_abilities", "test_own_cell", "test_sabotage", "test_graph"),
     *("test_tensorflow_cuda", "test_pytensor", "test_flax_equinox"),
 )
@@ -151,6 +155,24 @@ def environment_of(private_folders, monkeypatch):
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(REAL_CACHE))
     return lambda framework: resolve(parse_spec(framework), create_missing=True)
+
+
+#: Where frameworks keep what they compile, within a worker's own folder: it ends there, and all of it is compiled anew.
+COMPILED = ("theano", "pytensor", "inductor")
+
+
+@pytest.fixture
+def keep_compiled(monkeypatch):
+    """Let frameworks find what earlier tests have compiled: minutes less. A measurement compiles everything anew."""
+    start = worker._start
+
+    def started(environment, job, variables, *others):
+        for place in COMPILED:
+            kept = str(KEPT / place / environment.id)
+            variables = {name: value.replace(f"{{scratch}}/{place}", kept) for name, value in variables.items()}
+        return start(environment, job, variables, *others)
+
+    monkeypatch.setattr(worker, "_start", started)
 
 
 @pytest.fixture

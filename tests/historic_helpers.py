@@ -6,8 +6,6 @@ from rnnbench.domain.system import satisfies
 from rnnbench.environments.interpreters import no_interpreter
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import no_wheels, parse_spec
-from rnnbench.files import cache_folder
-from rnnbench.launch import worker
 from rnnbench.manifests import manifests
 
 
@@ -31,15 +29,3 @@ def environment_or_skip(framework, environment_of):
 def why_not(spec):
     """Why the environment of a spec cannot be created here; empty when it can."""
     return no_wheels(spec.architectures) or no_interpreter(spec.python)
-
-
-def keep_compiled(monkeypatch):
-    """Let Theano find what earlier tests have compiled: minutes less. A measurement compiles everything anew."""
-    start, kept = worker._start, cache_folder() / "tests" / "theano"
-
-    def started(environment, job, variables, *others):
-        folder = str(kept / job["framework"])
-        changed = {name: value.replace("{scratch}/theano", folder) for name, value in variables.items()}
-        return start(environment, job, changed, *others)
-
-    monkeypatch.setattr(worker, "_start", started)

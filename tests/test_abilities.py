@@ -306,7 +306,7 @@ PYTORCH = {
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_what_pytorch_can_do_is_tried(pytorch):
+def test_what_pytorch_can_do_is_tried(pytorch, keep_compiled):
     plan = rnnbench.make_plan(list(PYTORCH), [SMALL], device="cpu", phases=["train"])
     entries = try_abilities(plan, make_method(threads=1, limit_seconds=100), Listener(), use_cache=False)
     for entry in entries:

@@ -139,7 +139,7 @@ def not_verified(systems, workloads):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", SYSTEMS)
-def test_a_framework_computes_every_cell(framework, environment_of):
+def test_a_framework_computes_every_cell(framework, environment_of, keep_compiled):
     environment_of(framework)
     workloads = [f"ce-short[cell={cell}]" for cell in rnnbench_cells.NAMES]
     assert not_verified(SYSTEMS[framework], [*workloads, BOTH_WAYS]) == []
@@ -147,7 +147,7 @@ def test_a_framework_computes_every_cell(framework, environment_of):
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_rnnfuse_computes_cells_of_files(environment_of):
+def test_rnnfuse_computes_cells_of_files(environment_of, keep_compiled):
     environment_of("pytorch")
     assert not_verified(["pytorch/packed/rnnfuse"], ["ce-short[cell=peephole]", "ce-short[cell=gru-before]"]) == []
 

@@ -227,6 +227,21 @@ def test_a_processor_that_slows_down_is_seen():
     assert "frequency" in finding.advice
 
 
+def test_launches_that_were_repeated_do_not_count():
+    """A third of the launches ran on a machine half as fast, and each was repeated when it was quiet."""
+    run = good()
+    slow = {"probe_before_s": 0.006, "probe_after_s": 0.006}
+    records = list(run.records)
+    for launch in [record for record in records if getattr(record, "round", None) == 0]:
+        records.append(msgspec.structs.replace(launch, attempt=1))
+        records[records.index(launch)] = msgspec.structs.replace(launch, noisy=True, **slow)
+    repeated = msgspec.structs.replace(run, records=tuple(records))
+    assert is_fit(check_run(repeated))
+    assert f"{len(CASES)} launches do not count" in found(repeated, "busy launches").what
+    counted = replaced(run, lambda position: slow if position < len(CASES) else {})
+    assert found(counted, "processor speed").level == "problem"
+
+
 def test_a_few_slow_probes_are_no_problem():
     assert is_fit(
         check_run(replaced(good(), lambda position: {"probe_before_s": 0.01 if position % 20 == 0 else 0.003}))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rnnbench
-from historic_helpers import HISTORIC, environment_or_skip, keep_compiled
+from historic_helpers import HISTORIC, environment_or_skip
 from rnnbench.domain.catalog import parse_workload
 from rnnbench.domain.workload import parameter_count
 from rnnbench.environments import interpreters
@@ -24,9 +24,8 @@ SETTINGS = ["tensorflow1", "lasagne"]
 
 
 @pytest.fixture
-def historic(environment_of, monkeypatch):
+def historic(environment_of, keep_compiled):
     """A framework's environment, where there can be one."""
-    keep_compiled(monkeypatch)
     return lambda framework: environment_or_skip(framework, environment_of)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import rnnbench
-from historic_helpers import HISTORIC, environment_or_skip, keep_compiled
+from historic_helpers import HISTORIC, environment_or_skip
 from test_profile_frameworks import STEPS, TINY, count, profiles
 from test_retrace import outcomes, retraces
 
@@ -18,8 +18,7 @@ PRODUCTS_ON_THEANO = {"lasagne/packed/scan-c": 1 + 2 + STEPS + 1, "keras2-theano
 
 
 @pytest.fixture(autouse=True)
-def environments(environment_of, monkeypatch):
-    keep_compiled(monkeypatch)
+def environments(environment_of, keep_compiled):
     for framework in HISTORIC:
         environment_or_skip(framework, environment_of)
 

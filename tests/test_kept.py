@@ -1,7 +1,14 @@
 """Files that workers leave for later ones."""
 
+import platform
+
+import pytest
+
+import rnnbench
 from fake_workers import DONE, HELLO, job, say, worker
+from rnnbench.launch import kept
 from rnnbench.launch.worker import run_worker
+from systems_helpers import not_verified, verdicts
 
 HERE = {"RNNBENCH_KEPT": "made_*/headers/*.h*"}
 FOLDER = "$TMPDIR/made_by_me/headers"
@@ -31,3 +38,24 @@ def test_what_a_failing_worker_made_is_not_kept(private_folders):
 def test_nothing_is_kept_unasked(private_folders):
     run(private_folders, MAKE.replace("$1", "compiled") + say(HELLO, DONE), "first", {})
     assert not [*private_folders.rglob("kept")]
+
+
+def test_of_files_that_are_alike_those_are_kept_that_have_a_word_in_them(private_folders):
+    make = f"mkdir -p {FOLDER}; echo what_is_tried > {FOLDER}/trial.so; echo program > {FOLDER}/program.so\n"
+    asked = {"RNNBENCH_KEPT": "made_*/nothing/* made_*/headers/*.so~_tried made_*/headers/trial*~what"}
+    run(private_folders, make + say(HELLO, DONE), "first", asked)
+    assert run(private_folders, TELL + say(HELLO, DONE), "second", asked).log.text().strip() == "what_is_tried"
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_of_what_inductor_makes_no_program_is_kept(pytorch, private_folders, monkeypatch):
+    """Its own cache names what it tries out as it names programs."""
+    monkeypatch.setattr(kept, "_folder", lambda: private_folders / "kept")
+    plan = rnnbench.make_plan(["pytorch/packed/compile-cell"], ["ce-short"], device="cpu", phases=["forward"])
+    assert not_verified(verdicts(plan)) == []
+    files = [path for path in private_folders.glob("kept/**/*") if path.is_file()]
+    assert {"precompiled_headers"} <= {path.parent.name for path in files}
+    trials = [path for path in files if path.suffix == ".so"]
+    assert trials or platform.machine() != "x86_64"
+    assert all(b"_chk_kernel" in path.read_bytes() for path in trials)

@@ -27,7 +27,7 @@ USUAL = [f"keras-{backend}/layer/{execution}" for backend, (_, execution) in BAC
 
 
 @pytest.fixture
-def keras_on(environment_of, monkeypatch, tmp_path):
+def keras_on(environment_of, keep_compiled, monkeypatch, tmp_path):
     """A backend's environment, beside settings of a user's own that must not reach the worker."""
     (tmp_path / ".keras").mkdir()
     (tmp_path / ".keras" / "keras.json").write_text(json.dumps({"floatx": "float16", "backend": "numpy"}))

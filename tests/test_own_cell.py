@@ -221,7 +221,7 @@ def test_what_is_found_out_about_a_class(pytorch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_the_answer_for_a_new_user(pytorch, call, private_folders):
+def test_the_answer_for_a_new_user(pytorch, keep_compiled, call, private_folders):
     """As in the README, on tiny shapes, in an interpreter that the user names."""
     systems = ["pytorch/packed/eager", "pytorch/packed/script"]
     cell = f"{DOCS / 'my_cell.py'}:PeepholeLSTM"
@@ -245,7 +245,7 @@ def with_class(plan, class_name):
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_classes_that_deceive_are_wrong(pytorch):
+def test_classes_that_deceive_are_wrong(pytorch, keep_compiled):
     honest = plan_of(f"{CELLS}:Gated", "pytorch/packed/script", phases="forward")
     plans = [
         rnnbench.make_plan([f"pytorch/packed/{execution}"], [with_class(honest, name)], phases="forward", device="cpu")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def pytensor(environment_of):
+def pytensor(environment_of, keep_compiled):
     return environment_of("pytensor")
 
 

@@ -10,7 +10,7 @@ from rnnbench.domain.catalog import CATALOG
 from rnnbench.verify.proofs import small_version
 from systems_helpers import not_verified, verdicts
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.usefixtures("keep_compiled")]
 
 #: All but `ce-long`, which is `ce-short` once both are small: see the first test.
 WORKLOADS = ["ptb-lm", "ce-short", "bi-ce-long", "bi-ctc-long"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import KEPT
 from rnnbench.environments.registry import find
 from rnnbench.environments.spec import parse_spec
 from rnnbench.machine import find_gpus
@@ -71,8 +72,9 @@ def test_its_types_are_strict(environment_of, tmp_path):
 @pytest.mark.torch
 @pytest.mark.parametrize("name", PROCESSES)
 def test_in_pytorchs_environment(name, environment_of, tmp_path):
-    python = environment_of("pytorch").python
-    run_its_tests(PROCESSES[name], python, tmp_path, [triton_for(python)] if name == "kernels" else [])
+    environment = environment_of("pytorch")
+    more = [triton_for(environment.python)] if name == "kernels" else []
+    run_its_tests(PROCESSES[name], environment, tmp_path, more)
 
 
 @pytest.mark.historic
@@ -82,11 +84,11 @@ def test_in_the_environment_of_an_older_pytorch(name, version, tmp_path):
     environment = find(parse_spec(f"pytorch=={version}"))
     if environment is None:
         pytest.skip(f"pytorch=={version} is not here, and large: `rnnbench env create pytorch=={version}` makes it")
-    run_its_tests([HERE / "rnnfuse" / f"{name}.py"], environment.python, tmp_path)
+    run_its_tests([HERE / "rnnfuse" / f"{name}.py"], environment, tmp_path)
 
 
-def run_its_tests(paths, python, folder, more_places=()):
-    """By this interpreter's pytest, in another interpreter."""
+def run_its_tests(paths, environment, folder, more_places=()):
+    """By this interpreter's pytest, in another interpreter. What it compiles is kept for later tests."""
     for name in PYTEST:
         found = Path(importlib.util.find_spec(name).origin)
         (folder / (name if found.name == "__init__.py" else found.name)).symlink_to(
@@ -95,11 +97,11 @@ def run_its_tests(paths, python, folder, more_places=()):
     here = str(HERE / "rnnfuse")
     options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", here, "--confcutdir", here]
     ended = subprocess.run(
-        [python, "-m", "pytest", *options, *map(str, paths)],
+        [environment.python, "-m", "pytest", *options, *map(str, paths)],
         env={
             **{name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join([str(folder), str(PACKAGE.parent), here, *more_places]),
-            "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+            "TORCHINDUCTOR_CACHE_DIR": str(KEPT / "inductor" / environment.id),
         },
         capture_output=True,
         text=True,
@@ -110,7 +112,7 @@ def run_its_tests(paths, python, folder, more_places=()):
 
 def triton_for(python):
     """A folder with Triton for this interpreter, beside the environments: it is downloaded once."""
-    folder = Path(python).parents[3] / "tests" / f"triton-{TRITON}"
+    folder = KEPT / f"triton-{TRITON}"
     if not folder.exists():
         new = folder.with_name(f"{folder.name}.{os.getpid()}")
         install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(new), f"triton=={TRITON}"]

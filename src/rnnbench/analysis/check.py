@@ -138,7 +138,7 @@ def _quiet(quality: RunQuality) -> Finding:
         "busy launches",
         [row.key for row in noisy],
         len(quality.timed_rows),
-        "were timed while the machine's speed changed (marked ~)",
+        f"were timed while the machine's speed changed (marked ~); {quality.set_aside} launches do not count for it",
         "measure again with --threads 1 or 2: rows on a GPU are then timed on quiet processors only"
         if unwatched
         else "stop other work and measure these again; standard effort repeats such launches by itself",

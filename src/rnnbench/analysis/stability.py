@@ -89,7 +89,20 @@ class RunQuality:
 
     @cached_property
     def probes(self) -> dict[str, list[float]]:
-        return probes_of_nodes(self.contents.records)
+        """Of the launches that count, oldest first. One that was repeated on a quieter machine is in no figure."""
+        counting = {_attempt(launch) for row in self.timed_rows for launch in row.launches}
+        return probes_of_nodes(
+            record for record in self.contents.records if isinstance(record, Launch) and _attempt(record) in counting
+        )
+
+    @property
+    def set_aside(self) -> int:
+        """How many launches do not count, because the machine was busy."""
+        return sum(len(result.all_launches) - len(result.launches) for result in self.results)
+
+
+def _attempt(launch: Launch) -> tuple[str, int, int]:
+    return launch.case.key, launch.round, launch.attempt
 
 
 def wide_cases(contents: Contents) -> tuple[Case, ...]:
