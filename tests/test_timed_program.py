@@ -5,7 +5,7 @@ import pytest
 import rnnbench
 from rnnbench.domain.result import Launch
 
-#: Larger than the small version, and slow enough in NumPy that looking a result up shows.
+#: Larger than the small version.
 FULL = "ce-short[batch=12,hidden=16,steps=60]"
 DEEP = "ce-short[batch=7,hidden=8,layers=4,steps=10]"
 

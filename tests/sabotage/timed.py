@@ -127,22 +127,23 @@ class NotANumber(AtFullSize):
 
 
 class Remembered(Honest):
-    """Computes a batch only once, and then looks its result up."""
+    """Computes a batch only once, and then looks its result up. Computing takes long, on any machine."""
 
     def __init__(self, job, parameters):
         super().__init__(job, parameters)
         self.known = {}
 
     def forward(self, fed):
-        key = fed["inputs"].tobytes()
-        if key not in self.known:
-            self.known[key] = super().forward(fed)
-        return self.known[key]
+        return self.look_up(super().forward, fed)
 
     def loss_and_gradients(self, fed):
+        return self.look_up(super().loss_and_gradients, fed)
+
+    def look_up(self, compute, fed):
         key = fed["inputs"].tobytes()
         if key not in self.known:
-            self.known[key] = super().loss_and_gradients(fed)
+            time.sleep(0.2)
+            self.known[key] = compute(fed)
         return self.known[key]
 
 
