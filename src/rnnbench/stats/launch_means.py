@@ -14,8 +14,8 @@ import numpy as np
 from rnnbench.stats.student import digamma, inverse_trigamma, trigamma
 
 #: The standard deviation between launches, on the log scale, of a case with one launch in a run that does not tell it.
-#: From the 44 cases of archive/eight-years-ce-short, with two launches each on a shared machine with 2 cores: 0.099
-#: remains between their launches when what the samples explain is subtracted.
+#: From 44 cases with two launches each on a shared machine with 2 cores (archive/eight-years-ce-short as it was at
+#: c51aff6 in the history): 0.099 remains between their launches when what the samples explain is subtracted.
 SINGLE_LAUNCH = 0.10
 
 #: A run's own variance takes its place from this many degrees of freedom on; with fewer it says less than a constant.
