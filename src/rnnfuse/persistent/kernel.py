@@ -37,7 +37,8 @@ class Kernel:
         self._plan, self._form = plan, form
         self._writers: dict[tuple[int, Sides], tuple[Writer, Any]] = {}  # what they wrote, compiled
         writer, _ = self._written(WARPS, Sides.WHOLE)
-        self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
+        self.units, self.source = writer.units, writer.source()
+        self.barriers, self.exchanges = writer.barriers, writer.exchanges
         self._weights, self._side_bytes = writer.weights, writer.side_bytes
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
 

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from ..rewriting import operands
-from .memory import Memory, storing_narrow
+from .memory import Memory
 from .text import Inexpressible, Text, Value
 
 aten = torch.ops.aten
@@ -141,22 +141,27 @@ class Reductions:
         ]
 
     def _loaded(self, node: Any, level: int, own: Sequence[str], neutral: str = "0.0") -> list[list[str]]:
-        """For each number that programs have for a row, tiles with those of all programs, at the next level."""
-        place = self._memory.for_numbers(node, self._most * len(own))
-        text, names = self._text, []
+        """For each number that programs have for a row, tiles with those of all programs, at the next level.
+
+        They come without a barrier. Rows and programs that are not there wait for the word of the last."""
+        place = self._memory.for_words(node, self._most * len(own))
+        text, addresses, masks = self._text, [], []
         for number, name in enumerate(own):
-            at = place.address("parity", "row", f"{number * self._most} + unit_block")
-            text.write(level, storing_narrow(place, at, name, "in_rows"))
-            tiles = []
+            at = place.address("parity", "row", f"{number * self._most} + unit_block") + " + own_column"
+            shape = "(BLOCK_ROWS, BLOCK_UNITS)"
+            text.write(level, f"tell({at}, tl.broadcast_to({name}, {shape}), tag, in_rows & (own_column == 0))")
             for first in range(0, self._most, WIDTH):
                 programs = f"({first} + tl.arange(0, {WIDTH})[None, :])"
-                at = place.address("parity", "row", f"{number * self._most} + {programs}")
-                mask = f"in_rows & ({programs} < PROGRAMS)"
-                load = f'tl.load({at}, mask={mask}, other={neutral}, cache_modifier=".cg")'
-                tiles.append(text.load(level + 1, "numbers", load))
-            names.append(tiles)
-        text.meet_after(level)
-        return names
+                column = f"{number * self._most} + tl.minimum({programs}, PROGRAMS - 1)"
+                addresses.append(place.address("parity", "tl.minimum(row, rows - 1)", column))
+                masks.append(f"in_rows & ({programs} < PROGRAMS)")
+        told = text.wait_for(level + 1, "word", addresses)
+        tiles = [
+            text.assign(level + 1, "numbers", f"tl.where({mask}, {word}, {neutral})")
+            for mask, word in zip(masks, told, strict=True)
+        ]
+        each = len(tiles) // len(own)
+        return [tiles[first : first + each] for first in range(0, len(tiles), each)]
 
 
 def _joined(pieces: Sequence[str], how: str) -> str:

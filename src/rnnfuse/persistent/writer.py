@@ -55,7 +55,9 @@ class Writer:
         for node in plan.summed if form.part is plan.back else ():
             with suppress(Inexpressible):  # then it is added up after the loop
                 self._add_up(node)
-        self.places, self.barriers = memory.places, text.barriers
+        if text.exchanges and not text.barriers:
+            text.meets_at_the_end = True  # or a program could write its words of the next but one step too early
+        self.places, self.barriers, self.exchanges = memory.places, text.barriers, text.exchanges
         self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
 
     def source(self) -> str:
