@@ -113,7 +113,7 @@ def nearest(x, once):
 
 #: What kernels have in assembler, which the interpreter does not know.
 WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest, "held": lambda side: side, "tell": tell}
-WITHOUT_ASSEMBLER |= {f"told{count}": told for count in range(1, 17)}
+WITHOUT_ASSEMBLER |= {f"told{count}": told for count in range(1, 33)}
 
 
 class Kernels:
@@ -142,7 +142,7 @@ class Kernels:
             except Inexpressible as error:
                 self.refused[form] = str(error)
                 return None
-            how = self.tile.warps, kernel.coming(self.tile)
+            how = self.tile.warps, self.tile.units, kernel.coming(self.tile)
             writer, function = kernel._written(*how)
             function.fn.__globals__.update(arrive=self.barrier, wait=lambda counter, target: None, **WITHOUT_ASSEMBLER)
             kernel._writers[how] = writer, Together(function)

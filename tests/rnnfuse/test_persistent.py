@@ -125,7 +125,7 @@ def test_a_left_side_without_room_for_all_of_it_is_loaded_in_parts(monkeypatch, 
     assert_same(pairs, 1e-5)
     assert kernels.barriers == BARRIERS[cell]
     (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    _, multiplied = backwards._written(2, Sides.IN_PARTS)[0].source().split("tl.dot(", 1)
+    _, multiplied = backwards._written(2, 32, Sides.IN_PARTS)[0].source().split("tl.dot(", 1)
     assert "tl.load(" in multiplied  # what is loaded while others are multiplied
 
 
@@ -136,7 +136,7 @@ def test_a_left_side_that_is_loaded_at_once_has_several_parts_for_each_warp(monk
     _, pairs = both(FineLstm(5, 40), torch.randn(3, 17, 5), compile=False)  # 160 columns: two tiles, one partly filled
     assert_same(pairs, 1e-5)
     (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    assert "tl.reshape(product" in backwards._written(4, backwards.coming(tile))[0].source()
+    assert "tl.reshape(product" in backwards._written(4, 16, backwards.coming(tile))[0].source()
 
 
 AS_TWO = Tile(16, 16, 2, "tf32x3")  # so few warps that each has all rows of some columns
@@ -147,7 +147,9 @@ def test_float32_numbers_are_multiplied_as_two_numbers_of_tf32(monkeypatch, cell
     kernels = Kernels(monkeypatch, AS_TWO)
     _, pairs = both(cell(5, UNITS), torch.randn(3, 17, 5), compile=False)
     assert_same(pairs, 1e-5)
-    written = [kernel._written(AS_TWO.warps, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()]
+    written = [
+        kernel._written(AS_TWO.warps, AS_TWO.units, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()
+    ]
     assert all(text.count("_near = nearest(") >= 2 for text in written)
 
 
@@ -185,7 +187,7 @@ def test_a_product_of_many_sides_has_several_sums(monkeypatch):
     _, pairs = both(FineLstm(5, 70), torch.randn(3, 17, 5), compile=False)  # five sides, four sums
     assert_same(pairs, 1e-5)
     (forwards,) = [one for form, one in kernels.made.items() if not form.from_the_end]
-    assert forwards._written(2, Sides.WHOLE)[0].source().count("= plus(") == products.SUMS - 1
+    assert forwards._written(2, 16, Sides.WHOLE)[0].source().count("= plus(") == products.SUMS - 1
 
 
 def test_without_its_barriers_it_would_be_wrong(monkeypatch):
