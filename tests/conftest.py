@@ -98,6 +98,7 @@ def quiet_machine(monkeypatch):
     """Tests run beside other tests: what they count must not depend on launches that are rightly called noisy."""
     monkeypatch.setattr("rnnbench.launch.launcher.is_noisy", lambda launch, threshold: False)
     monkeypatch.setattr("rnnbench.session.describe_load", lambda: "")
+    monkeypatch.setattr("rnnbench.session.describe_load_before", lambda machine: "")
     monkeypatch.setattr("rnnbench.profile.watched", lambda method: nullcontext(Watch()))
     # Nor need they wait for a computation whose time says nothing here: test_noise.py has the real one. By chance one
     # processor is called the quietest, so that not all tests are on the same.

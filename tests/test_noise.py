@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 import rnnbench
 from made_up import make_case, make_launch
+from rnnbench.analysis.check import check_run
 from rnnbench.domain.noise import is_noisy, was_crowded, was_slow
 from rnnbench.domain.result import Launch
-from rnnbench.launch.busy import describe_change, describe_load
+from rnnbench.launch.busy import describe_change, describe_load, describe_load_before
 from rnnbench.launch.listener import Listener
+from rnnbench.launch.prepare import prepare
 from rnnbench.launch.probe import BestProbe, on_quiet_processors, probe_seconds, quietest
-from rnnbench.machine import allowed_cpus, physical_cpus
+from rnnbench.machine import allowed_cpus, describe_machine, physical_cpus
 from rnnbench.method import make_method, pick_threads
 from rnnbench.session import MoreLaunches, begin_run, resume
 from rnnbench.store import read_folder
@@ -197,6 +199,33 @@ def test_a_burning_process_is_named_before_the_run_starts(sabotage):
         notes = Notes()
         run_honest("named", notes)
     assert any("this machine is busy" in text for text in notes.said[: notes.said.index("timing")])
+
+
+def test_the_load_of_creating_environments_is_not_taken_for_that_of_others(sabotage, monkeypatch):
+    loads = [0.5]
+
+    def creating(plan, listener):
+        loads[0] = 90.0
+        return prepare(plan, listener)
+
+    monkeypatch.setattr("os.getloadavg", lambda: (loads[0], 0.0, 0.0))
+    monkeypatch.setattr("rnnbench.session.prepare", creating)
+    plan = rnnbench.make_plan(["sabotage/packed/honest"], [TINY], device="cpu", phases=["forward"])
+    assert begin_run(plan, make_method(effort="quick"), Path("run"), Listener()).machine.load == 0.5
+
+
+def test_a_run_that_began_after_other_work_says_at_once_that_it_is_not_fit_to_publish(sabotage, monkeypatch):
+    cpus = len(allowed_cpus())
+    monkeypatch.setattr("os.getloadavg", lambda: (cpus + 0.5, 0.0, 0.0))
+    notes = Notes()
+    run_honest("run", notes)
+    said = [text for text in notes.said if "wait a minute" in text]
+    assert said == [f"warning: {describe_load_before(read_folder(Path('run')).run.machine)}"]
+    assert f"{cpus + 0.5:.1f} on {cpus} processors" in said[0]
+    (load,) = [one for one in check_run(read_folder(Path("run"))) if one.about == "other load"]
+    assert load.level == "problem"
+    monkeypatch.setattr("os.getloadavg", lambda: (cpus, 0.0, 0.0))
+    assert describe_load_before(describe_machine()) == ""
 
 
 def test_a_sleeping_process_is_not_named():

@@ -22,7 +22,7 @@ from rnnbench.errors import UserError, describe_os_error
 from rnnbench.estimate import keep_rate
 from rnnbench.files import file_name
 from rnnbench.last_run import remember_run
-from rnnbench.launch.busy import describe_change, describe_load
+from rnnbench.launch.busy import describe_change, describe_load, describe_load_before
 from rnnbench.launch.events import STAGES, Event
 from rnnbench.launch.exclusive import ExclusiveMachine
 from rnnbench.launch.job import ResolvedCase, resolve_case, write_timed_inputs
@@ -96,6 +96,7 @@ def begin_run(
                 f"{workload.name} cannot be timed: a single step is too short to measure",
                 "see its graph with `rnnbench graph`, or verify it with `rnnbench verify -w elman-step`",
             )
+    machine = describe_machine()  # before environments are created: that load is no other's
     prepared = prepare(within_memory(plan, method), listener)
     device: Device = "cuda" if all(case.device == "cuda" for case in prepared.cases) else "cpu"
     quiet = on_quiet_processors(method, device)
@@ -103,7 +104,7 @@ def begin_run(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=tuple(word.encode("utf-8", "replace").decode() for word in command),  # a path may be any bytes
         tool=describe_tool(),
-        machine=msgspec.structs.replace(describe_machine(), probe_s=fastest_probe(quiet.cpus)),
+        machine=msgspec.structs.replace(machine, probe_s=fastest_probe(quiet.cpus)),
         method=quiet,
         data=data,
         workloads=plan.workloads,
@@ -238,8 +239,9 @@ class Session:
         if not self._launches_left():
             return
         is_resumed = any(isinstance(record, Launch) for record in self._records)
-        changed = describe_change(self.run.machine, self.run.method) if is_resumed else ""
-        for what in filter(None, (describe_load(), changed)):
+        machine = self.run.machine
+        earlier = describe_change(machine, self.run.method) if is_resumed else describe_load_before(machine)
+        for what in filter(None, (describe_load(), earlier)):
             self._listener.note(f"warning: {what}")
 
     def verify(self) -> None:

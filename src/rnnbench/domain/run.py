@@ -28,7 +28,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     python: str
     gpus: tuple[Gpu, ...] = ()
-    load: Quantity | None = None  # one-minute load when the run began
+    load: Quantity | None = None  # of the minute before the run began
     probe_s: Quantity | None = None  # seconds of a fixed computation on its fastest processor, when the run began
 
 

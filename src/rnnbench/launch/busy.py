@@ -40,6 +40,16 @@ def describe_load(seconds: float = _SECONDS, named: int = _NAMED) -> str:
     return f"this machine is busy: {load}others use {total:.1f} of {cpus} processors: {names}{more}"
 
 
+def describe_load_before(machine: Machine) -> str:
+    """One line if so much ran here before a run that `rnnbench check` will call it unfit to publish."""
+    if machine.load is None or machine.load <= machine.cpus:
+        return ""
+    return (
+        f"the load of the minute before the run was {machine.load:.1f} on {machine.cpus} processors, for which "
+        "`rnnbench check` will call it unfit to publish: stop it, wait a minute, and begin again"
+    )
+
+
 def describe_change(machine: Machine, method: Method) -> str:
     """One line if processors have another speed than when the run on this machine began; empty if not, or not known."""
     if not machine.probe_s:
