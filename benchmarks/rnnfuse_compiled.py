@@ -28,6 +28,7 @@ from triton.compiler import ASTSource
 from rnnfuse import passes
 from rnnfuse.persistent import choice
 from rnnfuse.persistent.memory import Role
+from rnnfuse.persistent.text import Inexpressible
 
 TYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.int64: "i64"}
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
@@ -40,20 +41,18 @@ HEADER = COLUMNS.format(
 def compiled(kernel, loop, tile, architecture):
     """The machine code of a kernel, by the compiler that Triton has with it."""
     writer, function = kernel._written(tile.warps, kernel.coming(tile))
-    types, constants = {}, {}
+    types = dict.fromkeys(function.arg_names, "i32") | {"counters": "*i32"}
+    constants = {}
     for place in writer.places:
-        memory, *strides, last = place.parameters
+        memory, *_, last = place.parameters
         dtype = place.dtype if place.role is Role.SCRATCH else loop.buffers.plan.dtype(place.node)
-        types |= {memory: f"*{TYPES[dtype]}"} | dict.fromkeys(strides, "i32")
+        types[memory] = f"*{TYPES[dtype]}"
         constants[last] = int(place.columns > 0)  # as it is in a call: what has columns has them side by side
-    types["counters"] = "*i32"
-    integers = ["first", "steps", "rows", "goes_on", *(f"digits{n}" for n in range(len(loop.form.carried)))]
-    types |= dict.fromkeys(integers, "i32")
     programs = tile.grid(loop.buffers.rows, kernel.units)[1]
     names = ("BLOCK_ROWS", "BLOCK_UNITS", "PROGRAMS", "PRECISION")
     constants |= dict(zip(names, (tile.rows, tile.units, programs, tile.precision), strict=True))
-    ordered = {name: "constexpr" if name in constants else types[name] for name in function.arg_names}
-    source = ASTSource(fn=function, signature=ordered, constexprs=constants)
+    types |= dict.fromkeys(constants, "constexpr")
+    source = ASTSource(fn=function, signature=types, constexprs=constants)
     options = {"num_warps": tile.warps, "num_stages": 1}
     return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options).asm["cubin"]
 
@@ -91,25 +90,31 @@ def main():
     given = parser.parse_args()
     choice.processors = lambda device: given.processors
     torch.backends.cuda.matmul.allow_tf32 = given.tf32
-    known = set()
+    known, lines = set(), 0
 
     def run_range(loop, start, stop):
+        nonlocal lines
         loop.run(start, stop)
         if loop.form in known:
             return
         known.add(loop.form)
         name = "backwards" if loop.form.from_the_end else "forwards"
-        kernel = choice._kernel(loop)
+        try:
+            kernel = choice._kernel(loop)
+        except Inexpressible as error:
+            print(f"{name}: {error}")
+            return
         for tile in choice._tiles(kernel, loop):
             found = described(compiled(kernel, loop, tile, given.architecture))
             print(COLUMNS.format(name, tile.precision, tile.rows, tile.units, tile.warps, *found), flush=True)
+            lines += 1
 
     passes.run_range = run_range
     print(HEADER)
     cell = getattr(cells, given.cell)(8, given.units)
     both(cell, torch.randn(2, given.sequences, 8), compile=False)
-    if not known:
-        sys.exit("no loop could be a kernel")
+    if not lines:
+        sys.exit("no loop can be a kernel there")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from rnnbench.analysis.nodes import APART as APART_NODES
 from rnnbench.analysis.nodes import slowest_over_fastest, timed_places, unlike_nodes
 from rnnbench.analysis.stability import WIDE, RunQuality, can_judge_rounds, odd_round, probe_change
 from rnnbench.analysis.steadiness import DRIFT, within_launches
-from rnnbench.domain.noise import clocks_changed
+from rnnbench.domain.noise import MOST_LOAD, clocks_changed
 from rnnbench.store import Contents
 
 LAUNCHES = 3  # fewer say too little about how processes differ
@@ -271,13 +271,13 @@ def _two_clocks(quality: RunQuality) -> Finding:
 def _load(quality: RunQuality) -> Finding:
     timed_on = {node for node, _ in timed_places(quality.contents.records)} or {""}
     machines = {node: quality.run.machine_of(node) for node in sorted(timed_on)}
-    loads = {node: machine.load / machine.cpus for node, machine in machines.items() if machine.load is not None}
+    loads = {node: share for node, machine in machines.items() if (share := machine.load_share) is not None}
     if not loads:
         return Finding(about="other load", level="ok", what="not known on this system")
     node = max(loads, key=lambda one: loads[one])
     share, machine = loads[node], machines[node]
     what = f"{_on(node)}load {machine.load:.2f} on {machine.cpus} processors when the run began"
-    level: Level = "ok" if share <= BUSY else "warning" if share <= 1 else "problem"
+    level: Level = "ok" if share <= BUSY else "warning" if share <= MOST_LOAD else "problem"
     advice = "" if level == "ok" else "stop other work before a run"
     return Finding(about="other load", level=level, what=what, advice=advice)
 

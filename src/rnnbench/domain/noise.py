@@ -11,6 +11,8 @@ import msgspec
 
 from rnnbench.domain.result import Launch
 
+MOST_LOAD = 1.0  # for each processor, when a run begins: with more it is not fit to publish
+
 
 def is_noisy(launch: Launch, threshold: float) -> bool:
     """Whether the machine was busy: its speed changed during the launch, or it was slow or crowded in all of it."""

@@ -31,6 +31,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     load: Quantity | None = None  # of the minute before the run began
     probe_s: Quantity | None = None  # seconds of a fixed computation on its fastest processor, when the run began
 
+    @property
+    def load_share(self) -> float | None:
+        """Of its processors, by the load; None if that is not known."""
+        return None if self.load is None else self.load / self.cpus
+
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """One interpreter that can run one framework."""

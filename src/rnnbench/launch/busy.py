@@ -7,6 +7,7 @@ import time
 import psutil
 
 from rnnbench.domain.case import Method
+from rnnbench.domain.noise import MOST_LOAD
 from rnnbench.domain.run import Machine
 from rnnbench.launch.probe import fastest_probe
 from rnnbench.machine import allowed_cpus
@@ -42,7 +43,7 @@ def describe_load(seconds: float = _SECONDS, named: int = _NAMED) -> str:
 
 def describe_load_before(machine: Machine) -> str:
     """One line if so much ran here before a run that `rnnbench check` will call it unfit to publish."""
-    if machine.load is None or machine.load <= machine.cpus:
+    if (machine.load_share or 0.0) <= MOST_LOAD:
         return ""
     return (
         f"the load of the minute before the run was {machine.load:.1f} on {machine.cpus} processors, for which "
