@@ -71,7 +71,8 @@ RUNS = {
     "speech-short": ("ce-short", 200),  # 22 of its 39 launches took 90
     # A loop over 1,000 steps, operator by operator, takes 11 s a batch.
     "speech-long": ("ce-long --without pytorch/fine/eager", 200),
-    "speech-long-bi": ("bi-ce-long bi-ctc-long --without pytorch/fine/eager", 200),
+    "speech-long-bi-ce": ("bi-ce-long --without pytorch/fine/eager", 200),
+    "speech-long-bi-ctc": ("bi-ctc-long --without pytorch/fine/eager", 200),
 }
 #: Each line at once; what is timed is alone.
 STEPS = [
@@ -83,6 +84,7 @@ STEPS = [
         Step("verify", verification(), longest=330),
     ],
     [Step("products", "{python} benchmarks/rnnfuse_products.py", longest=60)],
+    [Step("exchange", with_cells("{python} benchmarks/rnnfuse_exchange.py"), longest=60)],
     [Step("times-ptb", times("ptb"), longest=120, of_every_tree=True)],
     [Step("times-ptb-fused-adam", times("ptb --fused-adam"), longest=120)],
     [Step("times-long", times("long-64"), longest=120, of_every_tree=True)],
