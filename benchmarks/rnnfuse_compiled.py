@@ -40,7 +40,7 @@ HEADER = COLUMNS.format(
 
 def compiled(kernel, loop, tile, architecture):
     """The machine code of a kernel, by the compiler that Triton has with it."""
-    writer, function = kernel._written(tile.warps, kernel.coming(tile))
+    writer, function = kernel._written(tile.warps, tile.units, kernel.coming(tile))
     types = dict.fromkeys(function.arg_names, "i32") | {"counters": "*i32"}
     constants = {}
     for place in writer.places:

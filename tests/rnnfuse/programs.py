@@ -1,8 +1,8 @@
 """Kernels in Triton's interpreter, without a GPU: all programs of a grid at the same time, one segment after the other.
 
-The interpreter runs one program after the other, and the first would wait at its barrier forever. Here each has a
-thread of its own, and only one runs at a time: each up to its barrier, then all up to the next. A value that a program
-reads before another has made it is wrong, every time.
+The interpreter runs one program after the other, and the first would wait for others forever. Here each has a thread
+of its own, and only one runs at a time: each as far as it can without what others have yet to do. A value that a
+program reads before another has made it is wrong, every time.
 """
 
 import inspect
@@ -15,6 +15,8 @@ from rnnfuse import passes
 from rnnfuse.persistent.kernel import Kernel, Tile
 from rnnfuse.persistent.text import Inexpressible
 
+PATIENCE = 100  # so often a program looks whether the others have done what it waits for
+
 
 class Program(threading.Thread):
     def __init__(self, function, arguments, place):
@@ -22,6 +24,7 @@ class Program(threading.Thread):
         self.function, self.arguments, self.place = function, arguments, place
         self.may_go, self.has_stopped = threading.Semaphore(0), threading.Semaphore(0)
         self.ended, self.error = False, None
+        self.arrived, self.beside = 0, [self]  # how often at a barrier; those that share sequences
 
     def run(self):
         self.may_go.acquire()
@@ -59,6 +62,7 @@ class Together:
                 return  # it ran with the first
             programs = [Program(one, arguments, (x, y, 0)) for x in range(grid[0]) for y in range(grid[1])]
             for program in programs:
+                program.beside = [one for one in programs if one.place[0] == program.place[0]]
                 program.start()
             while not all(program.ended for program in programs):
                 for program in programs:
@@ -72,7 +76,34 @@ class Together:
 
 def wait_for_all(counter):
     """Where a program arrives, not where it waits: what it stores in between comes too late for others."""
-    threading.current_thread().pause()
+    program = threading.current_thread()
+    program.arrived += 1
+    program.pause()
+    pause_until(lambda: all(one.arrived >= program.arrived or one.ended for one in program.beside))
+
+
+def pause_until(is_done):
+    for _ in range(PATIENCE):
+        if is_done():
+            return
+        threading.current_thread().pause()
+    raise AssertionError("no other program does what this one waits for")
+
+
+def tell(address, number, tag, mask):
+    bits = number.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    tl.store(address, (tag.to(tl.int64) << 32) | bits, mask=mask)
+
+
+def told(*given):
+    *addresses, tag = given
+    pause_until(lambda: all(is_told((tl.load(one) >> 32).to(tl.int32), tag) for one in addresses))
+    numbers = [tl.load(one).to(tl.int32).to(tl.float32, bitcast=True) for one in addresses]
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def is_told(tags, tag):
+    return bool((tags == tag).handle.data.all())
 
 
 def nearest(x, once):
@@ -81,7 +112,8 @@ def nearest(x, once):
 
 
 #: What kernels have in assembler, which the interpreter does not know.
-WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest, "held": lambda side: side}
+WITHOUT_ASSEMBLER = {"plus": lambda x, y: x + y, "nearest": nearest, "held": lambda side: side, "tell": tell}
+WITHOUT_ASSEMBLER |= {f"told{count}": told for count in range(1, 33)}
 
 
 class Kernels:
@@ -110,7 +142,7 @@ class Kernels:
             except Inexpressible as error:
                 self.refused[form] = str(error)
                 return None
-            how = self.tile.warps, kernel.coming(self.tile)
+            how = self.tile.warps, self.tile.units, kernel.coming(self.tile)
             writer, function = kernel._written(*how)
             function.fn.__globals__.update(arrive=self.barrier, wait=lambda counter, target: None, **WITHOUT_ASSEMBLER)
             kernel._writers[how] = writer, Together(function)
@@ -120,3 +152,7 @@ class Kernels:
     @property
     def barriers(self):
         return [kernel.barriers for kernel in self.made.values()]
+
+    @property
+    def exchanges(self):
+        return [kernel.exchanges for kernel in self.made.values()]

@@ -29,7 +29,7 @@ class MadeUp:
         buffers = SimpleNamespace(plan=plan, rows=64, device=None, constant={"weights": torch.zeros(320, 1280)})
         self.loop = SimpleNamespace(buffers=buffers, form="form", persistent=None, shared_by=1)
         self.kernel = SimpleNamespace(
-            units=320, source="source", barriers=1, run=self.run,
+            units=320, source="source", barriers=1, exchanges=0, run=self.run,
             weight_bytes=lambda tile: 0, runs_with_fewer_warps=lambda tile: self.few_warps,
         )  # fmt: skip
         self.few_warps = True

@@ -34,7 +34,8 @@ from rnnfuse.persistent.products import Sides
 from rnnfuse.plan import Plan
 
 #: How often the programs that share sequences wait for each other in a step, forwards and backwards.
-BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [3, 3]}
+BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [1, 1]}
+EXCHANGES = {LayerNormLstm: [2, 2]}  # of numbers of a row, without a barrier
 UNITS = 24  # a program of 16 and half of one
 
 
@@ -55,6 +56,7 @@ def test_a_kernel_computes_what_the_loop_computes(kernels, cell, case):
     _, pairs = both(cell(5, UNITS), torch.randn(3, 17, 5), None, lengths, compile=False, reverse=case == "reverse")
     assert_same(pairs, 1e-5)
     assert kernels.barriers == BARRIERS[cell]
+    assert kernels.exchanges == EXCHANGES.get(cell, [0, 0])
     assert kernels.refused == {}
 
 
@@ -74,12 +76,12 @@ def test_what_is_added_up_over_all_steps_is_added_up_in_the_kernel(kernels, monk
     assert asked[-1] == set(writer.sums)
 
 
-def test_the_last_program_sets_the_counters_back(kernels):
-    both(LayerNormLstm(5, UNITS), torch.randn(2, 17, 5), compile=False)  # two blocks of sequences, two programs each
+def test_the_last_program_sets_the_counters_back_and_says_the_last_tag(kernels):
+    both(LayerNormLstm(5, UNITS), torch.randn(3, 17, 5), compile=False)  # two blocks of sequences, two programs each
     for made in kernels.made.values():
         for _, counters in made._scratch.values():
-            assert len(counters) == 64
-            assert not counters.any()
+            assert counters.view(2, 32)[:, :3].tolist() == [[0, 0, 3]] * 2  # of two launches: a step, and two
+            assert not counters.view(2, 32)[:, 3:].any()
 
 
 class Half(Kernels):
@@ -110,7 +112,7 @@ def test_the_tile_changes_nothing(monkeypatch, tile):
     kernels = Kernels(monkeypatch, tile)
     _, pairs = both(LayerNormLstm(5, UNITS), torch.randn(2, 17, 5), compile=False)
     assert_same(pairs, 1e-5)
-    assert kernels.barriers == [3, 3]
+    assert kernels.barriers == [1, 1]
 
 
 @pytest.mark.parametrize("cell", [FineLstm, GruBefore])
@@ -123,7 +125,7 @@ def test_a_left_side_without_room_for_all_of_it_is_loaded_in_parts(monkeypatch, 
     assert_same(pairs, 1e-5)
     assert kernels.barriers == BARRIERS[cell]
     (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    _, multiplied = backwards._written(2, Sides.IN_PARTS)[0].source().split("tl.dot(", 1)
+    _, multiplied = backwards._written(2, 32, Sides.IN_PARTS)[0].source().split("tl.dot(", 1)
     assert "tl.load(" in multiplied  # what is loaded while others are multiplied
 
 
@@ -134,7 +136,7 @@ def test_a_left_side_that_is_loaded_at_once_has_several_parts_for_each_warp(monk
     _, pairs = both(FineLstm(5, 40), torch.randn(3, 17, 5), compile=False)  # 160 columns: two tiles, one partly filled
     assert_same(pairs, 1e-5)
     (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    assert "tl.reshape(product" in backwards._written(4, backwards.coming(tile))[0].source()
+    assert "tl.reshape(product" in backwards._written(4, 16, backwards.coming(tile))[0].source()
 
 
 AS_TWO = Tile(16, 16, 2, "tf32x3")  # so few warps that each has all rows of some columns
@@ -145,7 +147,9 @@ def test_float32_numbers_are_multiplied_as_two_numbers_of_tf32(monkeypatch, cell
     kernels = Kernels(monkeypatch, AS_TWO)
     _, pairs = both(cell(5, UNITS), torch.randn(3, 17, 5), compile=False)
     assert_same(pairs, 1e-5)
-    written = [kernel._written(AS_TWO.warps, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()]
+    written = [
+        kernel._written(AS_TWO.warps, AS_TWO.units, Sides.AS_TWO)[0].source() for kernel in kernels.made.values()
+    ]
     assert all(text.count("_near = nearest(") >= 2 for text in written)
 
 
@@ -183,7 +187,7 @@ def test_a_product_of_many_sides_has_several_sums(monkeypatch):
     _, pairs = both(FineLstm(5, 70), torch.randn(3, 17, 5), compile=False)  # five sides, four sums
     assert_same(pairs, 1e-5)
     (forwards,) = [one for form, one in kernels.made.items() if not form.from_the_end]
-    assert forwards._written(2, Sides.WHOLE)[0].source().count("= plus(") == products.SUMS - 1
+    assert forwards._written(2, 16, Sides.WHOLE)[0].source().count("= plus(") == products.SUMS - 1
 
 
 def test_without_its_barriers_it_would_be_wrong(monkeypatch):
@@ -193,6 +197,57 @@ def test_without_its_barriers_it_would_be_wrong(monkeypatch):
         _, pairs = both(cell(5, UNITS), torch.randn(5, 3, 5), compile=False)
         with pytest.raises(AssertionError, match="is off by"):
             assert_same(pairs, 1e-5)
+
+
+class Centred(nn.Module):
+    """Its programs tell each other a number a step, and nothing else: its weights are of the input alone."""
+
+    def __init__(self, features, units):
+        super().__init__()
+        self.units, self.given = units, nn.Linear(features, units)
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], self.units)
+
+    def forward(self, x, state):
+        state = torch.tanh(state + self.given(x))
+        state = state - state.mean(1, keepdim=True)
+        return state, state
+
+
+def test_a_program_cannot_tell_what_comes_two_steps_later_before_all_have_read_what_it_told(kernels):
+    """Its words lie in the same place. So there is a barrier, though no value needs one."""
+    _, pairs = both(Centred(5, UNITS), torch.randn(5, 17, 5), compile=False)
+    assert_same(pairs, 1e-5)
+    assert (kernels.barriers, kernels.exchanges) == ([1, 1], [1, 1])
+
+
+def test_more_programs_than_a_tile_has_room_for_tell_each_other_numbers(monkeypatch):
+    kernels = Kernels(monkeypatch, Tile(16, 8, 4, "ieee"))
+    _, pairs = both(Centred(5, 8 * 18 + 3), torch.randn(3, 3, 5), compile=False)  # 19, the last with three units
+    assert_same(pairs, 1e-5)
+    assert kernels.exchanges == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "is_told",
+    [lambda tags, tag: True, lambda tags, tag: bool((tags >= tag - 2).handle.data.all())],
+    ids=["not waited for", "an old tag"],
+)
+@pytest.mark.parametrize("cell", [LayerNormLstm, Centred], ids=lambda cell: cell.__name__)
+def test_a_word_of_another_step_would_be_wrong(monkeypatch, cell, is_told):
+    monkeypatch.setattr(programs, "is_told", is_told)
+    Kernels(monkeypatch)
+    _, pairs = both(cell(5, UNITS), torch.randn(8, 3, 5), compile=False)
+    with pytest.raises(AssertionError, match="is off by"):
+        assert_same(pairs, 1e-5)
+
+
+def test_a_program_that_tells_nothing_is_noticed(monkeypatch):
+    monkeypatch.setitem(programs.WITHOUT_ASSEMBLER, "tell", lambda *given: None)
+    Kernels(monkeypatch)
+    with pytest.raises(Exception, match="no other program does what this one waits for"):
+        both(LayerNormLstm(5, UNITS), torch.randn(2, 3, 5), compile=False)
 
 
 @pytest.mark.parametrize("cell", [FineLstm, GruBefore])

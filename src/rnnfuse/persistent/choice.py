@@ -156,10 +156,10 @@ def _read(found: dict[str, Any], name: str, kernel: Kernel, loop: Loop) -> Choic
 
 def _in_words(kernel: Kernel, tile: Tile, loop: Loop) -> str:
     blocks, programs = tile.grid(loop.buffers.rows, kernel.units)
-    return (
-        f"{blocks} × {programs} programs of {tile.rows} sequences and {tile.units} units, "
-        f"{kernel.barriers} barrier{'s' if kernel.barriers != 1 else ''} a step"
-    )
+    waits = f"{kernel.barriers} barrier{'s' if kernel.barriers != 1 else ''}"
+    if kernel.exchanges:
+        waits += f" and {kernel.exchanges} exchange{'s' if kernel.exchanges != 1 else ''} of numbers"
+    return f"{blocks} × {programs} programs of {tile.rows} sequences and {tile.units} units, {waits} a step"
 
 
 def _key(kernel: Kernel, loop: Loop) -> str:

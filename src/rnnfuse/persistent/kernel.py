@@ -15,6 +15,7 @@ from .products import Sides
 from .writer import Writer
 
 WARPS = 8  # of a program, unless fewer are tried
+WIDTH = 16  # units of one, in the source by which times are remembered
 MOST_BYTES = 220 * 1024  # for a program: what a multiprocessor holds
 
 
@@ -35,9 +36,10 @@ class Kernel:
 
     def __init__(self, plan: Plan, form: Form) -> None:
         self._plan, self._form = plan, form
-        self._writers: dict[tuple[int, Sides], tuple[Writer, Any]] = {}  # what they wrote, compiled
-        writer, _ = self._written(WARPS, Sides.WHOLE)
-        self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
+        self._writers: dict[tuple[int, int, Sides], tuple[Writer, Any]] = {}  # what they wrote, compiled
+        writer, _ = self._written(WARPS, WIDTH, Sides.WHOLE)
+        self.units, self.source = writer.units, writer.source()
+        self.barriers, self.exchanges = writer.barriers, writer.exchanges
         self._weights, self._side_bytes = writer.weights, writer.side_bytes
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
 
@@ -59,17 +61,18 @@ class Kernel:
         has_float32 = torch.float32 in self._weights and tile.precision == "tf32x3"
         return not has_float32 or self.coming(tile) is Sides.AS_TWO
 
-    def _written(self, warps: int, coming: Sides) -> tuple[Writer, Any]:
-        if (warps, coming) not in self._writers:
-            writer = Writer(self._plan, self._form, warps, coming)
-            self._writers[warps, coming] = writer, private.load_source(writer.source()).kernel
-        return self._writers[warps, coming]
+    def _written(self, warps: int, width: int, coming: Sides) -> tuple[Writer, Any]:
+        key = warps, width, coming
+        if key not in self._writers:
+            writer = Writer(self._plan, self._form, *key)
+            self._writers[key] = writer, private.load_source(writer.source()).kernel
+        return self._writers[key]
 
     def run(self, loop: Loop, start: int, stop: int, tile: Tile) -> Any:
         """The steps from `start` to before `stop`, in the order of the loop, in one launch."""
         buffers, grid = loop.buffers, tile.grid(loop.buffers.rows, self.units)
         some = loop.carried_memory(0)
-        writer, function = self._written(tile.warps, self.coming(tile))
+        writer, function = self._written(tile.warps, tile.units, self.coming(tile))
         scratch, counters = self._memory(loop, writer, tile, some)
         goes_on = int(loop.steps_added_up > 0)  # with sums of a kernel before
         if not goes_on:

@@ -99,10 +99,10 @@ class Memory:
         """Of each block of sequences, over all steps."""
         return self._place(("sum", node), Role.SUM, node)
 
-    def for_numbers(self, key: object, count: int) -> Place:
-        """Memory for so many numbers for each row."""
-        place = Place(f"memory{len(self._places)}", Role.SCRATCH, None, count)
-        return self._places.setdefault(("numbers", key), place)
+    def for_words(self, key: object, count: int) -> Place:
+        """Memory for so many words for each row: numbers with the tags of their steps."""
+        place = Place(f"memory{len(self._places)}", Role.SCRATCH, None, count, dtype=torch.int64)
+        return self._places.setdefault(("words", key), place)
 
     def _place(
         self, key: tuple[Any, ...], role: Role, node: fx.Node, number: int = 0, dtype: torch.dtype = torch.float32
@@ -219,9 +219,9 @@ def _of_row_and_column(strides: tuple[int, ...], place: Place) -> tuple[int, int
 
 
 def make_scratch(places: list[Place], rows: int, device: torch.device) -> dict[str, Tensor]:
-    """Memory for two steps of each value that programs tell each other and nobody else needs."""
+    """Memory for two steps of each value that programs tell each other and nobody else needs. No word has a tag yet."""
     return {
-        place.name: torch.empty(2, rows, place.columns, dtype=place.dtype, device=device)
+        place.name: torch.zeros(2, rows, place.columns, dtype=place.dtype, device=device)
         for place in places
         if place.role is Role.SCRATCH
     }

@@ -12,13 +12,10 @@ import torch
 from torch import fx
 
 from ..rewriting import operands
-from .memory import Memory, storing_narrow
+from .memory import Memory
 from .text import Inexpressible, Text, Value
 
 aten = torch.ops.aten
-
-NARROWEST = 8  # units of a program
-WIDTH = 16  # of a tile of programs' numbers: like that of their units, so that Triton lays out both alike
 
 _NEUTRAL = {"sum": "0.0", "max": 'float("-inf")'}
 
@@ -27,9 +24,11 @@ _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.de
 
 
 class Reductions:
-    def __init__(self, memory: Memory, text: Text, value: Callable[[fx.Node], Value]) -> None:
-        self._memory, self._text, self._value = memory, text, value
-        self._most = -(-text.units // NARROWEST)  # programs that share sequences
+    def __init__(self, memory: Memory, text: Text, value: Callable[[fx.Node], Value], width: int) -> None:
+        """`width`: units of a program. Tiles of programs' numbers are as wide, so that Triton lays out both alike: or
+        threads would wait for each other to give each other numbers."""
+        self._memory, self._text, self._value, self._width = memory, text, value, width
+        self._programs = -(-text.units // width)  # that share sequences
         self._norms: dict[fx.Node, list[Value]] = {}
 
     def over_columns(self, node: fx.Node) -> Value | None:
@@ -66,7 +65,7 @@ class Reductions:
         level += 1
         counts = []
         for tile in range(len(means)):
-            left = f"{text.units} - ({tile * WIDTH} + tl.arange(0, {WIDTH})[None, :]) * BLOCK_UNITS"
+            left = f"{text.units} - ({tile * self._width} + own_column) * BLOCK_UNITS"
             count = f"{pieces}.0 * tl.minimum(tl.maximum({left}, 0), BLOCK_UNITS)"
             counts.append(text.assign(level, "counts", count))
         added = " + ".join(f"{one} * {count}" for one, count in zip(means, counts, strict=True))
@@ -141,22 +140,27 @@ class Reductions:
         ]
 
     def _loaded(self, node: Any, level: int, own: Sequence[str], neutral: str = "0.0") -> list[list[str]]:
-        """For each number that programs have for a row, tiles with those of all programs, at the next level."""
-        place = self._memory.for_numbers(node, self._most * len(own))
-        text, names = self._text, []
+        """For each number that programs have for a row, tiles with those of all programs, at the next level.
+
+        They come without a barrier. Rows and programs that are not there wait for the word of the last."""
+        place = self._memory.for_words(node, self._programs * len(own))
+        text, addresses, masks = self._text, [], []
         for number, name in enumerate(own):
-            at = place.address("parity", "row", f"{number * self._most} + unit_block")
-            text.write(level, storing_narrow(place, at, name, "in_rows"))
-            tiles = []
-            for first in range(0, self._most, WIDTH):
-                programs = f"({first} + tl.arange(0, {WIDTH})[None, :])"
-                at = place.address("parity", "row", f"{number * self._most} + {programs}")
-                mask = f"in_rows & ({programs} < PROGRAMS)"
-                load = f'tl.load({at}, mask={mask}, other={neutral}, cache_modifier=".cg")'
-                tiles.append(text.load(level + 1, "numbers", load))
-            names.append(tiles)
-        text.meet_after(level)
-        return names
+            at = place.address("parity", "row", f"{number * self._programs} + unit_block") + " + own_column"
+            shape = "(BLOCK_ROWS, BLOCK_UNITS)"
+            text.write(level, f"tell({at}, tl.broadcast_to({name}, {shape}), tag, in_rows & (own_column == 0))")
+            for first in range(0, self._programs, self._width):
+                programs = f"({first} + own_column)"
+                column = f"{number * self._programs} + tl.minimum({programs}, PROGRAMS - 1)"
+                addresses.append(place.address("parity", "tl.minimum(row, rows - 1)", column))
+                masks.append(f"in_rows & ({programs} < PROGRAMS)")
+        told = text.wait_for(level + 1, "word", addresses)
+        tiles = [
+            text.assign(level + 1, "numbers", f"tl.where({mask}, {word}, {neutral})")
+            for mask, word in zip(masks, told, strict=True)
+        ]
+        each = len(tiles) // len(own)
+        return [tiles[first : first + each] for first in range(0, len(tiles), each)]
 
 
 def _joined(pieces: Sequence[str], how: str) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-#: The last program that leaves sets the counters back, for the next kernel.
+from . import words
+
+#: The last program that leaves sets the counters back, for the next kernel, and says which tag was the last.
 #: Each thread looks for itself whether all programs are there. With an atomic of Triton's, one thread would look, and
 #: the others wait for what it tells them.
 _BARRIER = """
@@ -36,11 +38,12 @@ def wait(counter, target):
 
 
 @triton.jit
-def leave(counter, PROGRAMS: tl.constexpr):
+def leave(counter, last_tag, PROGRAMS: tl.constexpr):
     tl.debug_barrier()
     if tl.atomic_add(counter + 1, 1, sem="acq_rel", scope="gpu") == PROGRAMS - 1:
         tl.store(counter, 0)
         tl.store(counter + 1, 0)
+        tl.store(counter + 2, last_tag)
 
 """
 _CHOSEN = [f"{name}: tl.constexpr" for name in ("BLOCK_ROWS", "BLOCK_UNITS", "PROGRAMS", "PRECISION")]
@@ -72,6 +75,7 @@ class Text:
         self.kept_last: list[str] = []  # the same, of what leaves a step
         self._given: dict[str, Callable[[str], str]] = {}  # what a step is given, as it is loaded for a moment
         self._meets: set[int] = set()
+        self._waits: dict[int, list[tuple[str, int]]] = {}  # for words, before all else of a level but its loads
         self._names = 0
 
     def write(self, level: int, line: str) -> None:
@@ -113,32 +117,51 @@ class Text:
         """What was stored at this level is known to all programs at the next."""
         self._meets.add(level)
 
+    def wait_for(self, level: int, stem: str, addresses: Sequence[str]) -> list[str]:
+        """Names for what other programs tell this one in words, which it waits for when the level begins."""
+        self._extend(level)
+        names = [self.new_name(stem) for _ in addresses]
+        line = f"{', '.join(names)} = told{len(names)}({', '.join(addresses)}, tag)"
+        self._waits.setdefault(level, []).append((line, len(names)))
+        return names
+
     @property
     def barriers(self) -> int:
         """In each step."""
         return len(self._meets) + self.meets_at_the_end
 
+    @property
+    def exchanges(self) -> int:
+        """In each step, how often a program waits for words of others without a barrier."""
+        return len(self._waits)
+
     def _step(self, from_the_end: bool) -> list[str]:
-        """Level after level, then what leaves the step. Between arriving and waiting a program stores what it keeps
-        since the last barrier, and at the last one of the step it loads what the next one is given."""
+        """Level after level, then what leaves the step. Before a program waits it stores what it keeps since it last
+        did, and before the last time in the step it loads what the next one is given."""
         sign = "-" if from_the_end else "+"
         lines = [
             f"t = first {sign} done",
             "parity = done % 2",
+            "tag = last_tag + 1 + done",
             f"following = tl.where(done + 1 < steps, t {sign} 1, t)",
         ]
-        sections = [[*loads, *rest] for loads, rest in zip(self._loads, self._levels, strict=True)] + [self.last]
+        waits = [[line for line, _ in self._waits.get(level, [])] for level in range(len(self._levels))]
+        parts = zip(self._loads, waits, self._levels, strict=True)
+        sections = [[*loads, *told, *rest] for loads, told, rest in parts] + [self.last]
         meetings = self._meets | ({len(self._levels)} if self.meets_at_the_end else set())
+        pauses = meetings | {level - 1 for level in self._waits}
         following = [f"{name}_following = {loaded('following')}" for name, loaded in self._given.items()]
         meanwhile: list[str] = []
         for number, (section, kept) in enumerate(zip(sections, [*self._kept, self.kept_last], strict=True)):
             lines += section
             meanwhile += kept
-            if number in meetings:
-                meanwhile = following + meanwhile if number == max(meetings) else meanwhile
-                lines += ["met += PROGRAMS", "arrive(counter)", *meanwhile, "wait(counter, met)"]
+            if number in pauses:
+                meanwhile = following + meanwhile if number == max(pauses) else meanwhile
+                if number in meetings:
+                    meanwhile = ["met += PROGRAMS", "arrive(counter)", *meanwhile, "wait(counter, met)"]
+                lines += meanwhile
                 meanwhile = []
-        lines += meanwhile if meetings else following + meanwhile
+        lines += meanwhile if pauses else following + meanwhile
         return [*lines, *(f"{name} = {name}_following" for name in self._given)]
 
     def module(self, parameters: Sequence[str], integers: Sequence[str], functions: str, from_the_end: bool) -> str:
@@ -155,12 +178,13 @@ class Text:
             "in_rows_of_one = row < tl.where(unit_block == 0, rows, 0)",
             "counter = counters + row_block * 32",  # each in a line of the cache of its own
             "met = 0",
+            f"last_tag = {'tl.load(counter + 2)' if self._waits else '0'}",
             *self.before,
             *[f"{name} = {loaded('first')}" for name, loaded in self._given.items()],
             "for done in range(steps):",
             *_indented(self._step(from_the_end)),
             *self.after,
-            "leave(counter, PROGRAMS)",
+            f"leave(counter, last_tag{' + steps' if self._waits else ''}, PROGRAMS)",
         ]
         return "\n".join(
             [
@@ -168,6 +192,7 @@ class Text:
                 "import triton.language as tl",
                 functions,
                 _BARRIER,
+                words.functions(count for waits in self._waits.values() for _, count in waits),
                 f"@triton.jit(do_not_specialize={list(integers)!r})",
                 f"def kernel({', '.join([*parameters, 'counters', *integers, *_CHOSEN])}):",
                 *_indented(body),

@@ -32,15 +32,16 @@ aten = torch.ops.aten
 class Writer:
     """Raises Inexpressible for a loop that cannot be a kernel."""
 
-    def __init__(self, plan: Plan, form: Form, warps: int, coming: Sides = Sides.WHOLE) -> None:
-        """`warps`: of a program. They share the products. `coming`: how left sides of products come to it."""
+    def __init__(self, plan: Plan, form: Form, warps: int, width: int, coming: Sides = Sides.WHOLE) -> None:
+        """`warps`: of a program, which share the products. `width`: its units. `coming`: how left sides of products
+        come to it."""
         self._plan, self._form = plan, form
         self.units = _find_units(plan, form)
         self._text = text = Text(self.units)
         self._memory = memory = Memory(plan, form, text)
         self._values: dict[fx.Node, Value] = {}
         self._products = Products(plan, form, memory, text, self._value, warps, coming)
-        self._reductions = Reductions(memory, text, self._value)
+        self._reductions = Reductions(memory, text, self._value, width)
         self._begin()
         for node in form.part.nodes:
             if node not in self._values and not _has_several_results(node):
@@ -55,7 +56,9 @@ class Writer:
         for node in plan.summed if form.part is plan.back else ():
             with suppress(Inexpressible):  # then it is added up after the loop
                 self._add_up(node)
-        self.places, self.barriers = memory.places, text.barriers
+        if text.exchanges and not text.barriers:
+            text.meets_at_the_end = True  # or a program could write its words of the next but one step too early
+        self.places, self.barriers, self.exchanges = memory.places, text.barriers, text.exchanges
         self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
 
     def source(self) -> str:
