@@ -147,8 +147,8 @@ class Reductions:
         text, addresses, masks = self._text, [], []
         for number, name in enumerate(own):
             at = place.address("parity", "row", f"{number * self._programs} + unit_block") + " + own_column"
-            shape = "(BLOCK_ROWS, BLOCK_UNITS)"
-            text.write(level, f"tell({at}, tl.broadcast_to({name}, {shape}), tag, in_rows & (own_column == 0))")
+            number_once = f"computed_once(tl.broadcast_to({name}, (BLOCK_ROWS, BLOCK_UNITS)), steps)"
+            text.write(level, f"tell({at}, {number_once}, tag, in_rows & (own_column == 0))")
             for first in range(0, self._programs, self._width):
                 programs = f"({first} + own_column)"
                 column = f"{number * self._programs} + tl.minimum({programs}, PROGRAMS - 1)"

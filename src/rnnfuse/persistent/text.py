@@ -121,7 +121,7 @@ class Text:
         """Names for what other programs tell this one in words, which it waits for when the level begins."""
         self._extend(level)
         names = [self.new_name(stem) for _ in addresses]
-        line = f"{', '.join(names)} = told{len(names)}({', '.join(addresses)}, tag)"
+        line = f"{', '.join(names)} = told{len(names)}({', '.join(addresses)}, tag, steps)"
         self._waits.setdefault(level, []).append((line, len(names)))
         return names
 

@@ -8,6 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+#: What follows in another layout must not be computed again in it from the beginning: Triton 3.6 would even wait for
+#: the same words again, once for each of their layouts. It does not look behind such a loop, which runs once.
+_COMPUTED_ONCE = """
+@triton.jit
+def computed_once(value, steps):
+    found = tl.zeros(value.shape, value.dtype)
+    left = steps
+    while left > 0:
+        found = value
+        left = 0
+    return found
+
+"""
+
 #: Threads that have the same number write the same word.
 _TELL = """
 @triton.jit
@@ -31,7 +45,7 @@ def tell(address, number, tag, mask):
 def functions(counts: Iterable[int]) -> str:
     """`tell`, and for each count the function that waits for so many words, all of them under way at once."""
     wanted = sorted(set(counts))
-    return _TELL + "".join(map(_told, wanted)) if wanted else ""
+    return _COMPUTED_ONCE + _TELL + "".join(map(_told, wanted)) if wanted else ""
 
 
 def _told(count: int) -> str:
@@ -53,12 +67,12 @@ def _told(count: int) -> str:
     results = [f"word{n}" for n in numbers]
     constraints = ",".join(["=r"] * count + ["l"] * count + ["r"])
     given = ", ".join([*(f"{one}.to(tl.int64)" for one in addresses), "tag"])
-    found = ", ".join(f"{one}.to(tl.float32, bitcast=True)" for one in results)
+    found = ", ".join(f"computed_once({one}.to(tl.float32, bitcast=True), steps)" for one in results)
     dtypes = "tl.int32" if count == 1 else f"({'tl.int32, ' * count})"
     assembler = "\n            ".join(lines)
     return f"""
 @triton.jit
-def told{count}({", ".join([*addresses, "tag"])}):
+def told{count}({", ".join([*addresses, "tag", "steps"])}):
     {", ".join(results)} = tl.inline_asm_elementwise(
         '''{{
             {assembler}
