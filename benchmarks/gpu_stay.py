@@ -65,9 +65,8 @@ def run(name: str, options: str) -> str:
 
 LIMITS = "results/h200-ptb-lm-forward"  # of this kind of machine: they take a minute, where a checkout came without it
 #: Those that `results` does not have yet: their options, and seconds below which they do not begin. One that is cut off
-#: can be resumed, but on another machine; `rnnbench check` refused the one that was, for a round that was faster.
+#: can be resumed, but on another machine.
 RUNS = {
-    "ptb-lm-train-precisions": ("ptb-lm --groups train/tf32 train/bf16", 700),  # it took 920 in two stays
     # A loop over 1,000 steps takes up to 11 s a batch; XLA compiles all of them for over 150 s, and all others wait.
     "ce-long-train": ("ce-long --without pytorch/fine/eager tensorflow/packed/xla", 250),
     "bi-ctc-long-train": ("bi-ctc-long --without pytorch/fine/eager tensorflow/packed/xla", 250),

@@ -42,21 +42,33 @@ def test_a_slow_host_says_nothing_about_a_launch_whose_pace_the_device_had_set(p
     assert noisy(launch, at_speed(1.0))[0] is slow
 
 
+@pytest.mark.parametrize(("quiet", "probe_s", "strictly_noisy"), [
+    (True, 1.15, True), (True, 1.04, False), (True, 0.96, False), (True, 0.9, True),
+    (None, 1.15, False), (None, 0.9, False),
+])  # fmt: skip
+def test_strictly_another_speed_than_usual_is_too_much_on_watched_processors(quiet, probe_s, strictly_noisy):
+    launches = [at_speed(probe_s, quiet=quiet), at_speed(1.0, quiet=quiet)]
+    assert [launch.noisy for launch in in_hindsight(launches, 0.1, strictly=True)] == [strictly_noisy, False]
+    assert noisy(*launches) == [False, False]
+
+
 class Host:
     """Slow for the first few launches, then at full speed, which it tells each launch."""
 
-    def __init__(self, slow):
-        self.slow = slow
+    def __init__(self, slow, seconds=2.0, **fields):
+        self.slow, self.seconds, self.fields = slow, seconds, fields
         self.asked = []
 
     def __call__(self, case, round_number, attempt):
         self.asked.append((case, round_number, attempt))
-        return at_speed(2.0 if len(self.asked) <= self.slow else 1.0, case, round=round_number, attempt=attempt)
+        seconds = self.seconds if len(self.asked) <= self.slow else 1.0
+        return at_speed(seconds, case, round=round_number, attempt=attempt, **self.fields)
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_launches_of_a_slow_beginning_are_repeated_after_all_rounds(ahead):
-    host = Host(slow=2)
+@pytest.mark.parametrize("slow", [{}, {"seconds": 1.15, "quiet": True}])
+def test_launches_of_a_slow_beginning_are_repeated_after_all_rounds(ahead, slow):
+    host = Host(slow=2, **slow)
     launches = run_schedule(CASES, Method(launches=3, ahead=ahead), [], host)
     slow = [(case, number) for case, number, _ in host.asked[:2]]
     assert len(launches) == len(host.asked) == 3 * len(CASES) + 2
@@ -95,6 +107,16 @@ def test_a_row_is_made_of_rounds_at_full_speed_where_there_are_enough():
     row = row_of(slow, *fast[:2])
     assert (row.launches, row.noisy) == (3, True)
     assert row.wall_s == pytest.approx(1.6 ** (1 / 3))  # of made-up times, the slow one among them
+
+
+def test_a_little_slower_rounds_count_only_where_there_are_too_few_others():
+    slower = at_speed(1.15, CASE, 1.3, round=0, quiet=True)
+    usual = [at_speed(1.0, CASE, 1.0, round=number, quiet=True) for number in (1, 2, 3)]
+    row = row_of(slower, *usual)
+    assert (row.launches, row.noisy, row.wall_s) == (3, False, 1.0)
+    row = row_of(slower, *usual[:2])
+    assert (row.launches, row.noisy) == (3, False)
+    assert row.wall_s == pytest.approx(1.3 ** (1 / 3))
 
 
 def test_a_round_that_failed_counts_whatever_the_others_did():

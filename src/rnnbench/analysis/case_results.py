@@ -63,13 +63,13 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_case_results(contents: Contents) -> Iterator[CaseResult]:
     """Every case of the run, in the plan's order."""
-    launches = _attempts(contents)
+    strict, usual = _attempts(contents, strictly=True), _attempts(contents)
     proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     for case in contents.run.cases:
-        rounds = launches.get(case.key, {})
+        rounds = usual.get(case.key, {})
         yield CaseResult(
             case=case,
-            launches=_that_count(rounds, contents.run.method.launches),
+            launches=_that_count(strict.get(case.key, {}), rounds, contents.run.method.launches),
             all_launches=tuple(launch for number in sorted(rounds) for launch in rounds[number]),
             proof=proofs.get(_proof_key(case, contents.run.proved_on[case.workload])),
         )
@@ -77,17 +77,18 @@ def find_case_results(contents: Contents) -> Iterator[CaseResult]:
 
 def find_measured_launches(contents: Contents) -> Iterator[tuple[Launch, ...]]:
     """The launches of every measured case in the run's records, also of those that a smaller choice has left out."""
-    for rounds in _attempts(contents).values():
-        chosen = _that_count(rounds, contents.run.method.launches)
+    strict, usual = _attempts(contents, strictly=True), _attempts(contents)
+    for key, rounds in usual.items():
+        chosen = _that_count(strict[key], rounds, contents.run.method.launches)
         if all(launch.outcome == "ok" for launch in chosen):
             yield chosen
 
 
-def _attempts(contents: Contents) -> dict[str, dict[int, list[Launch]]]:
+def _attempts(contents: Contents, strictly: bool = False) -> dict[str, dict[int, list[Launch]]]:
     """case -> round -> attempts, oldest first."""
     records = [record for record in contents.records if isinstance(record, Launch)]
     attempts: dict[str, dict[int, list[Launch]]] = {}
-    for launch in in_hindsight(records, contents.run.method.noise_threshold):
+    for launch in in_hindsight(records, contents.run.method.noise_threshold, strictly):
         attempts.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
     return attempts
 
@@ -96,12 +97,15 @@ def _proof_key(case: Case, workload: str = "") -> tuple[str, ...]:
     return (workload or case.workload, case.system, case.phase, case.device, case.precision, case.environment)
 
 
-def _that_count(rounds: dict[int, list[Launch]], fewest: int) -> tuple[Launch, ...]:
-    """One launch of each round, in the order of the rounds; without noisy ones, where enough others are left."""
-    chosen = [_chosen_attempt(rounds[number]) for number in sorted(rounds)]
-    quiet = [launch for launch in chosen if not launch.noisy]
-    may_choose = len(quiet) >= fewest and all(launch.outcome == "ok" for launch in chosen)
-    return tuple(quiet if may_choose else chosen)
+def _that_count(strict: dict[int, list[Launch]], usual: dict[int, list[Launch]], fewest: int) -> tuple[Launch, ...]:
+    """One launch of each round, in the order of the rounds; without noisy ones, where enough others are left: by the
+    strict standard, or else by the usual one."""
+    for rounds in (strict, usual):
+        chosen = [_chosen_attempt(rounds[number]) for number in sorted(rounds)]
+        quiet = [launch for launch in chosen if not launch.noisy]
+        if len(quiet) >= fewest and all(launch.outcome == "ok" for launch in chosen):
+            return tuple(quiet)
+    return tuple(chosen)
 
 
 def _chosen_attempt(attempts: list[Launch]) -> Launch:

@@ -5,6 +5,7 @@ fixed computation in the first half minute of a run, and 1.25 ms from then on: t
 faster, and counted as quiet. So launches are judged again, `in_hindsight`.
 """
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -79,12 +80,33 @@ def speed_changed(before: float | None, after: float | None, threshold: float) -
     return max(before, after) > min(before, after) * (1 + threshold)
 
 
-def in_hindsight(launches: Sequence[Launch], threshold: float) -> list[Launch]:
-    """The same launches. Those are noisy, too, that were slow by the standard of their node's last one."""
+def in_hindsight(launches: Sequence[Launch], threshold: float, strictly: bool = False) -> list[Launch]:
+    """The same launches. Those are noisy, too, that were slow by the standard of their node's last one.
+
+    `strictly`: and those that had another speed than usual. `check` refuses a run if many of these count. So they are
+    made again, and do not count where enough others do; where there are too few, the row is as good as it was.
+    """
     standards = {launch.node: launch.probe_best_s for launch in launches if launch.probe_best_s is not None}
     return [
         msgspec.structs.replace(launch, noisy=True)
-        if not launch.noisy and was_slow(launch, threshold, standards.get(launch.node))
+        if not launch.noisy
+        and (
+            was_slow(launch, threshold, standards.get(launch.node))
+            or (strictly and was_unusual(launch, threshold, standards.get(launch.node)))
+        )
         else launch
         for launch in launches
     ]
+
+
+def was_unusual(launch: Launch, threshold: float, usual_s: float | None) -> bool:
+    """Whether watched processors were slower, or faster, than usual before and after, by more than half the threshold:
+    so those that count differ by no more than all of it, as `check` wants.
+
+    Of processors that were not watched only the best is known, from which an idle machine may be further.
+    """
+    before, after = launch.probe_before_s, launch.probe_after_s
+    if launch.quiet is None or before is None or after is None or usual_s is None:
+        return False
+    most = math.sqrt(1 + threshold)
+    return min(before, after) > usual_s * most or max(before, after) * most < usual_s

@@ -76,7 +76,7 @@ class _Ledger:
         self._repeats = method.repeats
         self._failed_cases: set[str] = set()
         self._launches: dict[tuple[str, int], list[Launch]] = {}
-        for launch in in_hindsight(list(earlier), method.noise_threshold):
+        for launch in in_hindsight(list(earlier), method.noise_threshold, strictly=True):
             self.add(launch)
 
     def add(self, launch: Launch) -> None:
