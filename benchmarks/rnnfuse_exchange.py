@@ -5,7 +5,7 @@ On a GPU, in the repository's root, with a Python that has PyTorch and Triton:
     PYTHONPATH=src:tests/rnnfuse PYTHON benchmarks/rnnfuse_exchange.py [--units 256] [--batch 64]
 
 For nothing: each program takes its own numbers for those of all. What comes out is wrong, its time is the least that a
-layer norm takes, however fast an exchange may be. Then the fastest exchange that the GPU has, alone: programs of a
+layer norm takes, however fast an exchange may be. Then the fastest exchange that was found, alone: programs of a
 cluster write into each other's shared memory and meet at the cluster's barrier. A cluster has at most 16 programs.
 """
 

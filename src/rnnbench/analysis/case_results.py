@@ -1,6 +1,6 @@
 """The result of each case: one launch for every round, whether it failed, and its verification."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -8,6 +8,8 @@ from rnnbench.domain.case import Case
 from rnnbench.domain.noise import in_hindsight
 from rnnbench.domain.result import Figure, Launch, Status, Verification
 from rnnbench.store import Contents
+
+_Attempts = dict[str, dict[int, list[Launch]]]  # case -> round -> attempts, oldest first
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_case_results(contents: Contents) -> Iterator[CaseResult]:
     """Every case of the run, in the plan's order."""
-    strict, usual = _attempts(contents, strictly=True), _attempts(contents)
+    strict, usual = _attempts_judged(contents)
     proofs = {_proof_key(record.case): record for record in contents.records if isinstance(record, Verification)}
     for case in contents.run.cases:
         rounds = usual.get(case.key, {})
@@ -77,18 +79,23 @@ def find_case_results(contents: Contents) -> Iterator[CaseResult]:
 
 def find_measured_launches(contents: Contents) -> Iterator[tuple[Launch, ...]]:
     """The launches of every measured case in the run's records, also of those that a smaller choice has left out."""
-    strict, usual = _attempts(contents, strictly=True), _attempts(contents)
+    strict, usual = _attempts_judged(contents)
     for key, rounds in usual.items():
         chosen = _that_count(strict[key], rounds, contents.run.method.launches)
         if all(launch.outcome == "ok" for launch in chosen):
             yield chosen
 
 
-def _attempts(contents: Contents, strictly: bool = False) -> dict[str, dict[int, list[Launch]]]:
-    """case -> round -> attempts, oldest first."""
+def _attempts_judged(contents: Contents) -> tuple[_Attempts, _Attempts]:
+    """Strictly, and as usual."""
     records = [record for record in contents.records if isinstance(record, Launch)]
-    attempts: dict[str, dict[int, list[Launch]]] = {}
-    for launch in in_hindsight(records, contents.run.method.noise_threshold, strictly):
+    threshold = contents.run.method.noise_threshold
+    return _attempts(in_hindsight(records, threshold, strictly=True)), _attempts(in_hindsight(records, threshold))
+
+
+def _attempts(launches: Iterable[Launch]) -> _Attempts:
+    attempts: _Attempts = {}
+    for launch in launches:
         attempts.setdefault(launch.case.key, {}).setdefault(launch.round, []).append(launch)
     return attempts
 

@@ -87,14 +87,13 @@ def in_hindsight(launches: Sequence[Launch], threshold: float, strictly: bool = 
     made again, and do not count where enough others do; where there are too few, the row is as good as it was.
     """
     standards = {launch.node: launch.probe_best_s for launch in launches if launch.probe_best_s is not None}
+
+    def is_noisy_now(launch: Launch) -> bool:
+        standard = standards.get(launch.node)
+        return was_slow(launch, threshold, standard) or (strictly and was_unusual(launch, threshold, standard))
+
     return [
-        msgspec.structs.replace(launch, noisy=True)
-        if not launch.noisy
-        and (
-            was_slow(launch, threshold, standards.get(launch.node))
-            or (strictly and was_unusual(launch, threshold, standards.get(launch.node)))
-        )
-        else launch
+        msgspec.structs.replace(launch, noisy=True) if not launch.noisy and is_noisy_now(launch) else launch
         for launch in launches
     ]
 
@@ -103,7 +102,8 @@ def was_unusual(launch: Launch, threshold: float, usual_s: float | None) -> bool
     """Whether watched processors were slower, or faster, than usual before and after, by more than half the threshold:
     so those that count differ by no more than all of it, as `check` wants.
 
-    Of processors that were not watched only the best is known, from which an idle machine may be further.
+    Of processors that were not watched only the best is known, from which an idle machine may be further. It matters
+    also where the device had set the pace: `check` compares the processors of all launches that count.
     """
     before, after = launch.probe_before_s, launch.probe_after_s
     if launch.quiet is None or before is None or after is None or usual_s is None:
