@@ -146,6 +146,7 @@ def test_another_number_of_parameters_is_a_failure(launch):
 )
 def test_unseen_batches_and_the_last_result_take_no_longer_than_the_samples_say(launch, unseen, reason):
     made = launch(*ALL[:6], unseen, *ALL[6:])
+    assert (made.seen_s, made.unseen_s) == (unseen.seen_s, unseen.seconds)
     assert made.reason.startswith(reason)
     assert made.outcome == ("failed" if reason else "ok")
 

@@ -159,7 +159,7 @@ def _launch_fields(events: list[Event]) -> dict[str, Any]:
                 fields |= {"probe_best_s": event.probe_best_s}
                 fields |= {"probe_before_s": event.probe_before_s, "probe_after_s": event.probe_after_s}
         elif isinstance(event, Unseen):
-            fields |= {"check_s": event.check_s}
+            fields |= {"check_s": event.check_s, "seen_s": event.seen_s, "unseen_s": event.seconds}
         elif isinstance(event, Memory):
             fields |= {"peak_host_bytes": event.host, "peak_device_bytes": event.device}
             fields |= {"how_it_ran": event.how_it_ran}
