@@ -70,6 +70,9 @@ RUNS = {
     # A loop over 1,000 steps takes up to 11 s a batch; XLA compiles all of them for over 150 s, and all others wait.
     "ce-long-train": ("ce-long --without pytorch/fine/eager tensorflow/packed/xla", 250),
     "bi-ctc-long-train": ("bi-ctc-long --without pytorch/fine/eager tensorflow/packed/xla", 250),
+    # Once more, each in one stay: the one in `results` was measured before launches at other speeds were made again.
+    "ptb-lm-train-tf32": ("ptb-lm --groups train/tf32", 350),
+    "ptb-lm-train-bf16": ("ptb-lm --groups train/bf16", 350),
 }
 #: Each line at once; what is timed is alone.
 STEPS = [
