@@ -4,9 +4,11 @@ import pytest
 
 import rnnbench
 from rnnbench.domain.result import Launch
+from rnnbench.domain.system import PHASES
 
 #: Larger than the small version.
 FULL = "ce-short[batch=12,hidden=16,steps=60]"
+CTC = "bi-ctc-long[batch=12,features=9,hidden=16,labels=5,layers=1,shortest=30,steps=60]"
 DEEP = "ce-short[batch=7,hidden=8,layers=4,steps=10]"
 
 WRONG = {
@@ -26,8 +28,8 @@ IMPLAUSIBLE = {
 }
 
 
-def run(systems, workload=FULL, **options):
-    plan = rnnbench.make_plan([f"sabotage/packed/{name}" for name in systems], [workload], device="cpu")
+def run(systems, workload=FULL, phases=PHASES, **options):
+    plan = rnnbench.make_plan([f"sabotage/packed/{name}" for name in systems], [workload], device="cpu", phases=phases)
     return rnnbench.run_plan(plan, "run", **{"effort": "quick", "sample_seconds": 0.3, **options})
 
 
@@ -51,6 +53,15 @@ def test_what_is_right_only_on_the_small_version_is_wrong(sabotage):
         "cut-backpropagation",
         "every-second-update",
     }
+
+
+def test_wrong_updates_by_ctc_are_found_though_small_gradients_count_less(sabotage):
+    wrong = ["smaller-batch", "cut-backpropagation", "low-precision", "every-second-update"]
+    results = run(["honest", *wrong], CTC, phases=["train"])
+    assert found(results, "honest") == {"train": ("verified", "")}
+    for system in wrong:
+        status, reason = found(results, system)["train"]
+        assert (status, reason.partition(":")[0]) == ("wrong", "at full size"), (system, status, reason)
 
 
 @pytest.mark.parametrize("system", ["keeps-what-was-read", "slow-after-reading"])

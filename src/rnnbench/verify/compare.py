@@ -87,25 +87,29 @@ def _train_figures(
 
 
 def relative_error(
-    found: NDArray[np.floating] | None, expected: NDArray[np.floating], least_size: float = 0.0
+    found: NDArray[np.floating] | None, expected: NDArray[np.floating], least_size: float = 0.0, order: int = 2
 ) -> float | None:
-    """‖found − expected‖ / max(‖expected‖, least_size); None when `found` is missing, misshapen or not finite."""
+    """‖found − expected‖ / max(‖expected‖, least_size); None when `found` is missing, misshapen or not finite.
+
+    `order` 2: by the squares of all elements; 1: by their absolute values.
+    """
     if found is None or found.shape != expected.shape or not np.all(np.isfinite(found)):
         return None
-    distance = float(np.linalg.norm(np.asarray(found, np.float64) - expected))
-    size = max(float(np.linalg.norm(expected)), least_size)
+    distance = float(np.linalg.norm((np.asarray(found, np.float64) - expected).ravel(), order))
+    size = max(float(np.linalg.norm(expected.ravel(), order)), least_size)
     if distance == 0.0:
         return 0.0
     return distance / size if size > 0 else math.inf
 
 
 def move_error(
-    start: NDArray[np.floating], found: NDArray[np.floating] | None, moved: NDArray[np.floating]
+    start: NDArray[np.floating], found: NDArray[np.floating] | None, moved: NDArray[np.floating], order: int = 2
 ) -> float | None:
     """The relative error of a move from `start` to `found`, as a vector."""
     if found is None or found.shape != moved.shape:
         return None
-    return relative_error(found.astype(np.float64) - start.astype(np.float64), moved.astype(np.float64))
+    found = found.astype(np.float64) - start.astype(np.float64)
+    return relative_error(found, moved.astype(np.float64), order=order)
 
 
 def within_lengths(workload: Workload, batch: Batch, values: NDArray[np.floating]) -> NDArray[np.floating]:
