@@ -82,10 +82,12 @@ def main() -> None:
             method = make_method(
                 launches=3, repeats=2, threads=1, ahead=20, limit_seconds=150, sample_seconds=1.2, warm_seconds=1.0
             )
+            plan = together(plans)
+            environments = {case.environment for case in plan.cases}
             known = read_folder(given.limits).records if given.limits else ()
-            begin_run(together(plans), method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
+            begin_run(plan, method, given.folder, progress, command=("benchmarks/gpu.py", *sys.argv[1:]))
             for record in known:
-                if isinstance(record, Limit):
+                if isinstance(record, Limit) and record.environment in environments:
                     append(given.folder, record)
         try:
             contents = resume(given.folder, progress, trust=True)

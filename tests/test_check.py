@@ -105,6 +105,15 @@ def test_wrong_and_failed_rows_are_a_warning(verdict):
     assert len(finding.rows) == 1
 
 
+def test_a_run_in_which_every_row_is_wrong_is_not_fit():
+    contents = good(CASES[:3])
+    proofs = [make_proof(case, verdict="wrong") for case in CASES[:3]]
+    contents = msgspec.structs.replace(contents, records=(*proofs, *contents.records[3:]))
+    finding = found(contents, "failures")
+    assert (finding.level, finding.rows) == ("problem", tuple(case.key for case in CASES[:3]))
+    assert "all 3 rows" in finding.what
+
+
 def test_one_launch_of_each_is_too_few():
     quick = of_run(good(launches=1), method=Method(launches=1))
     assert {one.about for one in check_run(quick) if one.level == "problem"} == {"launches", "intervals"}

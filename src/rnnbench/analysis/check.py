@@ -107,6 +107,14 @@ def _limit(quality: RunQuality) -> Finding:
 def _wrong(quality: RunQuality) -> Finding:
     statuses = [(result.case.key, result.status_and_reason[0]) for result in quality.results]
     broken = [key for key, status in statuses if status in ("wrong", "failed", "timeout")]
+    if broken and len(broken) == len(statuses):
+        return Finding(
+            about="failures",
+            level="problem",
+            what=f"all {len(broken)} rows are wrong, failed or timed out: nothing is left to compare",
+            advice="look for one cause: rnnbench show RUN --wide has their reasons",
+            rows=tuple(broken),
+        )
     return _of_rows(
         "failures",
         broken,
