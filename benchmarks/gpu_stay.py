@@ -67,7 +67,7 @@ LIMITS = "results/h200-ptb-lm-forward"  # of this kind of machine: they take a m
 #: Those that `results` does not have yet: their options, and seconds below which they do not begin. One that is cut off
 #: can be resumed, but on another machine.
 RUNS = {
-    # A loop over 1,000 steps takes up to 11 s a batch; in Keras on PyTorch 10 s; XLA compiles all of them for over 150 s.
+    # PyTorch's loop over 1,000 steps takes up to 11 s a batch, Keras's, too; XLA compiles all of them for over 150 s.
     "bi-ctc-long-train": (
         "bi-ctc-long --without pytorch/fine/eager tensorflow/packed/xla keras-torch/layer/eager",
         250,

@@ -70,13 +70,16 @@ def by_optax(logits):
 def by_tensorflow(logits, sparse):
     import tensorflow as tf
 
-    x = tf.constant(logits)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        targets = tf.sparse.from_dense(labels.astype("i")) if sparse else labels.astype("i")
-        losses = tf.nn.ctc_loss(targets, x, [LABELS] * BATCH, lengths.astype("i"), False, blank_index=0)
-        mean = tf.reduce_mean(losses)
-    return losses.numpy(), tape.gradient(mean, x).numpy()
+    @tf.function
+    def losses_and_gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            targets = tf.sparse.from_dense(labels.astype("i")) if sparse else labels.astype("i")
+            losses = tf.nn.ctc_loss(targets, x, [LABELS] * BATCH, lengths.astype("i"), False, blank_index=0)
+            mean = tf.reduce_mean(losses)
+        return losses, tape.gradient(mean, x)
+
+    return [one.numpy() for one in losses_and_gradient(tf.constant(logits))]
 
 
 ASKED = {

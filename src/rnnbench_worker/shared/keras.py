@@ -67,9 +67,11 @@ class StepMask(layers.Layer):
 class CtcModel(keras.Model):
     """A model whose targets have lengths: Keras's own CTC loss assumes that every sequence is full."""
 
+    ctc_loss = staticmethod(ops.ctc_loss)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         # The mean over sequences: each has the same weight, whatever its length.
-        return ops.mean(ops.ctc_loss(y["targets"], y_pred, y["target_lengths"], y["lengths"], mask_index=0))
+        return ops.mean(self.ctc_loss(y["targets"], y_pred, y["target_lengths"], y["lengths"], mask_index=0))
 
 
 def make_model(workload, granularity, unroll, use_cudnn):
@@ -261,6 +263,8 @@ class KerasProgram(Program):
             epsilon=EPSILON * (1 - BETA_2) ** 0.5,
         )
         ctc = self._workload["loss"] == "ctc"
+        if ctc:
+            self._model.ctc_loss = self.ctc_of(job["execution"])
         self._model.compile(
             self._optimiser,
             loss=None if ctc else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -280,6 +284,10 @@ class KerasProgram(Program):
     def adam_of(self, execution):
         """The class of the optimiser. A backend on which Keras's own is wrong has another one to offer."""
         return keras.optimizers.Adam
+
+    def ctc_of(self, execution):
+        """The loss. A backend on which Keras's own is wrong has another one to offer."""
+        return ops.ctc_loss
 
     # --- data ---
 

@@ -2,6 +2,7 @@
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from rnnbench_worker.shared.keras import KerasProgram, add_keras_version
 from rnnbench_worker.systems.tensorflow.inspection import function_graphs, profiler
@@ -75,6 +76,12 @@ class DenseAdam(keras.optimizers.Adam):
         return super(DenseAdam, self).apply(dense, trainable_variables)
 
 
+def sparse_ctc(targets, logits, target_lengths, lengths, mask_index):
+    """TensorFlow's CTC with sparse labels. With dense ones, as Keras calls it, it stops at 707 (docs/findings.md)."""
+    labels = tf.sparse.from_dense(targets)
+    return tf.nn.ctc_loss(labels, logits, target_lengths, lengths, logits_time_major=False, blank_index=mask_index)
+
+
 class KerasTensorFlowProgram(KerasProgram):
     def __init__(self, job, parameters):
         super(KerasTensorFlowProgram, self).__init__(job, parameters)
@@ -82,6 +89,9 @@ class KerasTensorFlowProgram(KerasProgram):
 
     def adam_of(self, execution):
         return DenseAdam if execution.endswith("-dense") else keras.optimizers.Adam
+
+    def ctc_of(self, execution):
+        return sparse_ctc if execution.endswith("-dense") else ops.ctc_loss
 
     @property
     def device(self):
