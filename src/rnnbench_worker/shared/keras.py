@@ -67,7 +67,7 @@ class StepMask(layers.Layer):
 class CtcModel(keras.Model):
     """A model whose targets have lengths: Keras's own CTC loss assumes that every sequence is full."""
 
-    ctc_loss = staticmethod(ops.ctc_loss)
+    ctc_loss = staticmethod(ops.ctc_loss)  # a backend on which it is wrong has another one to offer
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         # The mean over sequences: each has the same weight, whatever its length.
@@ -263,8 +263,6 @@ class KerasProgram(Program):
             epsilon=EPSILON * (1 - BETA_2) ** 0.5,
         )
         ctc = self._workload["loss"] == "ctc"
-        if ctc:
-            self._model.ctc_loss = self.ctc_of(job["execution"])
         self._model.compile(
             self._optimiser,
             loss=None if ctc else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -284,10 +282,6 @@ class KerasProgram(Program):
     def adam_of(self, execution):
         """The class of the optimiser. A backend on which Keras's own is wrong has another one to offer."""
         return keras.optimizers.Adam
-
-    def ctc_of(self, execution):
-        """The loss. A backend on which Keras's own is wrong has another one to offer."""
-        return ops.ctc_loss
 
     # --- data ---
 

@@ -2,7 +2,6 @@
 
 import keras
 import tensorflow as tf
-from keras import ops
 
 from rnnbench_worker.shared.keras import KerasProgram, add_keras_version
 from rnnbench_worker.systems.tensorflow.inspection import function_graphs, profiler
@@ -86,12 +85,11 @@ class KerasTensorFlowProgram(KerasProgram):
     def __init__(self, job, parameters):
         super(KerasTensorFlowProgram, self).__init__(job, parameters)
         self._device_string = device_string(job)
+        if job["execution"].endswith("-dense"):
+            self._model.ctc_loss = sparse_ctc
 
     def adam_of(self, execution):
         return DenseAdam if execution.endswith("-dense") else keras.optimizers.Adam
-
-    def ctc_of(self, execution):
-        return sparse_ctc if execution.endswith("-dense") else ops.ctc_loss
 
     @property
     def device(self):
