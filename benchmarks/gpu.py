@@ -1,9 +1,9 @@
 """The published runs on a GPU: a row for each of the tables of 2018 and 2019, and the fastest of every framework.
 
 `python benchmarks/gpu.py FOLDER WORKLOAD… [--groups PHASE/PRECISION …] [--chosen]` starts a run, or resumes the one in
-that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has
-three launches, those with a wide interval get six, and then ten: on a host with other tenants, launches of host-bound
-rows differ.
+that folder. Workers compile concurrently, and each is timed alone, on a quiet processor. When every row has three
+launches, those with a wide interval, or with too few quiet launches, get six, and then ten: on a host with other
+tenants, launches of host-bound rows differ.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 import rnnbench
-from rnnbench.analysis.stability import wide_cases
+from rnnbench.analysis.stability import unsettled_cases
 from rnnbench.cli.progress import Progress
 from rnnbench.domain.result import Limit
 from rnnbench.domain.system import PHASES, PRECISIONS
@@ -48,7 +48,7 @@ CHOSEN = {
     "equinox": "cell/jit-scan",
 }
 GROUPS = [f"{phase}/{precision}" for phase in PHASES for precision in PRECISIONS]
-MORE_LAUNCHES = (6, 10)  # where the interval is still wide
+MORE_LAUNCHES = (6, 10)  # where the interval is still wide, or too few were quiet
 
 
 def plan_group(systems: Sequence[str], workloads: Sequence[str], phase: str, precision: str) -> Plan:
@@ -92,8 +92,8 @@ def main() -> None:
         try:
             contents = resume(given.folder, progress, trust=True)
             for launches in MORE_LAUNCHES:
-                if wide := wide_cases(contents):
-                    contents = resume(given.folder, progress, more=MoreLaunches(wide, launches), trust=True)
+                if unsettled := unsettled_cases(contents):
+                    contents = resume(given.folder, progress, more=MoreLaunches(unsettled, launches), trust=True)
         except KeyboardInterrupt:
             progress.note(f"interrupted: resume with the same command, everything that was done is in {given.folder}")
             sys.exit(130)

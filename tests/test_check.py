@@ -7,7 +7,7 @@ import pytest
 from analysis_runs import make_limit
 from made_up import make_case, make_launch, make_proof, make_run
 from rnnbench.analysis.check import CHECKS, check_run, is_fit
-from rnnbench.analysis.stability import wide_cases
+from rnnbench.analysis.stability import unsettled_cases
 from rnnbench.cli.answers import show_check
 from rnnbench.domain.case import Method
 from rnnbench.domain.result import GpuState
@@ -330,7 +330,13 @@ def test_cases_with_wide_intervals_are_those_that_the_check_names():
     contents = replaced(
         good(), lambda position: {"samples": make_launch(CASES[0], 0.2, 0.2).samples} if position % 25 == 7 else {}
     )
-    wide = wide_cases(contents)
+    wide = unsettled_cases(contents)
     assert 0 < len(wide) < len(CASES)
     assert {case.key for case in wide} == set(found(contents, "intervals").rows)
-    assert wide_cases(good()) == ()
+    assert unsettled_cases(good()) == ()
+
+
+def test_cases_with_too_few_quiet_launches_are_those_that_the_check_names():
+    noisy = replaced(good(), lambda position: {"noisy": position in (3, 4)})
+    assert {case.key for case in unsettled_cases(noisy)} == set(found(noisy, "busy launches").rows)
+    assert len(unsettled_cases(noisy)) == 2

@@ -55,7 +55,7 @@ _PART_OF_RECORD: dict[type[ProfileRecord], ProfilePart] = {Profile: "operators",
 
 
 class MoreLaunches(NamedTuple):
-    """Cases of a run whose launches differ much, and how many launches each is to have."""
+    """Cases of a run whose launches differ much or were noisy, and how many launches each is to have."""
 
     cases: tuple[Case, ...]
     launches: int

@@ -139,7 +139,7 @@ def _launches(quality: RunQuality) -> Finding:
 
 
 def _quiet(quality: RunQuality) -> Finding:
-    noisy = [row for row in quality.timed_rows if any(launch.noisy for launch in row.launches)]
+    noisy = quality.noisy_rows
     # Of a GPU's host only a few processors are needed, and they can be chosen: repeating seldom helps there.
     unwatched = [one for row in noisy for one in row.launches if one.case.device == "cuda" and one.quiet is None]
     return _of_rows(
@@ -149,7 +149,7 @@ def _quiet(quality: RunQuality) -> Finding:
         f"were timed while the machine's speed changed (marked ~); {quality.set_aside} launches do not count for it",
         "measure again with --threads 1 or 2: rows on a GPU are then timed on quiet processors only"
         if unwatched
-        else "stop other work and measure these again; standard effort repeats such launches by itself",
+        else "stop other work and give these more launches: rnnbench run --resume RUN --launches 8",
     )
 
 

@@ -96,6 +96,10 @@ class RunQuality:
         )
 
     @property
+    def noisy_rows(self) -> list[TimedRow]:
+        return [row for row in self.timed_rows if any(launch.noisy for launch in row.launches)]
+
+    @property
     def set_aside(self) -> int:
         """How many launches do not count, because the machine was busy."""
         return sum(len(result.all_launches) - len(result.launches) for result in self.results)
@@ -105,10 +109,11 @@ def _attempt(launch: Launch) -> tuple[str, int, int]:
     return launch.case.key, launch.round, launch.attempt
 
 
-def wide_cases(contents: Contents) -> tuple[Case, ...]:
-    """The cases whose intervals are wide: more launches make them narrow."""
-    wide = {row.key for row in RunQuality(contents).wide_rows}
-    return tuple(case for case in contents.run.cases if case.key in wide)
+def unsettled_cases(contents: Contents) -> tuple[Case, ...]:
+    """The cases whose intervals are wide, or that have too few quiet launches: more of them help both."""
+    quality = RunQuality(contents)
+    unsettled = {row.key for row in [*quality.wide_rows, *quality.noisy_rows]}
+    return tuple(case for case in contents.run.cases if case.key in unsettled)
 
 
 _FEWEST_ROWS = 5  # for a round to be judged as a whole

@@ -63,8 +63,8 @@ def run(
         int | None,
         typer.Option(
             metavar="N",
-            help="Launches per case. Default: as the effort says; with --resume, rows with intervals wider than ±5 % "
-            "get so many.",
+            help="Launches per case. Default: as the effort says; with --resume, rows with intervals wider than ±5 %, "
+            "or with too few quiet launches, get so many.",
         ),
     ] = None,
     repeats: Annotated[
@@ -184,14 +184,14 @@ def run(
         if read_run(resume).command[:1] == ("profile",):
             raise UserError(f"{resume} was only to be profiled", f"rnnbench profile --resume {resume}")
 
-        from rnnbench.analysis.stability import wide_cases
+        from rnnbench.analysis.stability import unsettled_cases
 
         def resume_it(trusted: bool) -> None:
             changed: dict[str, Any] = {"limit_seconds": limit, "ahead": ahead, "repeats": repeats, "trust": trusted}
             with Progress() as progress, report_interruption(resume):
                 contents = resume_run(resume, progress, retry_failed=retry_failed, **changed)
-                if launches is not None and (wide := wide_cases(contents)):
-                    contents = resume_run(resume, progress, more=MoreLaunches(wide, launches), **changed)
+                if launches is not None and (unsettled := unsettled_cases(contents)):
+                    contents = resume_run(resume, progress, more=MoreLaunches(unsettled, launches), **changed)
             end(contents, resume)
 
         resumed_with_trust(resume_it, trust)
