@@ -119,6 +119,21 @@ def test_a_little_slower_rounds_count_only_where_there_are_too_few_others():
     assert row.wall_s == pytest.approx(1.3 ** (1 / 3))
 
 
+def test_a_second_quiet_launch_of_a_round_counts_before_a_noisy_one_and_only_then():
+    slower = at_speed(1.15, CASE, 1.3, round=0, quiet=True)  # repeated for that, and quiet all the same
+    again = at_speed(1.0, CASE, 1.0, round=0, attempt=1, quiet=True)
+    second, third = (at_speed(1.0, CASE, 1.0, round=number, quiet=True) for number in (1, 2))
+    disturbed = msgspec.structs.replace(third, noisy=True)
+    row = row_of(slower, second, disturbed, again)
+    assert (row.launches, row.noisy) == (3, False)
+    assert row.wall_s == pytest.approx(1.3 ** (1 / 3))
+    row = row_of(slower, second, third, again)
+    assert (row.launches, row.wall_s) == (3, 1.0)
+    assert row_of(second, disturbed, again).noisy  # two quiet ones are too few
+    failed = make_launch(CASE, round=3, reason="it died")
+    assert row_of(slower, second, disturbed, again, failed).status == "failed"
+
+
 def test_a_round_that_failed_counts_whatever_the_others_did():
     failed = make_launch(CASE, round=4, reason="it died")
     assert row_of(*[at_speed(1.0, CASE, round=number) for number in range(4)], failed).status == "failed"
