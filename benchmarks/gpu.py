@@ -38,7 +38,7 @@ SYSTEMS = {
 }
 #: What somebody would choose, and the plain loop: for precisions and workloads where the other rows tell nothing new.
 CHOSEN = {
-    "pytorch": "fine/eager fine/rnnfuse-cudagraph stack/eager stack/cudagraph",
+    "pytorch": "fine/eager fine/rnnfuse fine/rnnfuse-cudagraph stack/eager stack/cudagraph",
     "tensorflow": "packed/xla stack/graph",
     "keras-tensorflow": "layer/graph-dense",
     "keras-jax": "layer/jit",
