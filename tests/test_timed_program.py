@@ -64,6 +64,10 @@ def test_wrong_updates_by_ctc_are_found_though_small_gradients_count_less(sabota
         assert (status, reason.partition(":")[0]) == ("wrong", "at full size"), (system, status, reason)
 
 
+def test_a_machine_that_becomes_busy_makes_no_row_fail(sabotage):
+    assert found(run(["busy-machine"]), "busy-machine") == {"forward": ("verified", ""), "train": ("verified", "")}
+
+
 @pytest.mark.parametrize("system", ["keeps-what-was-read", "slow-after-reading"])
 def test_what_reading_leaves_behind_does_not_make_a_batch_an_unknown_one(sabotage, system):
     assert found(run([system]), system) == {"forward": ("verified", ""), "train": ("verified", "")}

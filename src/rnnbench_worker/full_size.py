@@ -55,6 +55,8 @@ class FullSize(object):
             self._add_result(arrays, index)
         if self._training:
             self._add_parameters(arrays, "after")
+        # Once more: the machine may have become busy with the first unseen batch.
+        seen_s = max(seen_s, self._alone())
         self._deliver("unseen", arrays)
         self._spent_s += time.perf_counter() - start
         self._channel.send(

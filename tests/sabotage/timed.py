@@ -337,6 +337,30 @@ class ReversedUpdate(Honest):
         super().update({name: -value for name, value in gradients.items()})
 
 
+class BusyMachine(Honest):
+    """Something else takes the machine as the unseen batches come, and keeps it."""
+
+    def __init__(self, job, parameters):
+        super().__init__(job, parameters)
+        self.known, self.came_again, self.busy = set(), False, False
+
+    def forward(self, fed):
+        self.share(fed)
+        return super().forward(fed)
+
+    def train(self, fed):
+        self.share(fed)
+        return super().train(fed)
+
+    def share(self, fed):
+        batch = fed["inputs"].tobytes()
+        self.busy |= self.came_again and batch not in self.known
+        self.came_again |= batch in self.known
+        self.known.add(batch)
+        if self.busy:
+            time.sleep(0.5)
+
+
 SYSTEMS = {
     "shorter-sequence": ShorterSequence,
     "smaller-batch": SmallerBatch,
@@ -348,6 +372,7 @@ SYSTEMS = {
     "keeps-what-was-read": KeepsWhatWasRead,
     "remembered-and-kept": RememberedAndKept,
     "slow-after-reading": SlowAfterReading,
+    "busy-machine": BusyMachine,
     "remembered": Remembered,
     "skips-known": SkipsKnown,
     "every-second-update": EverySecondUpdate,

@@ -119,7 +119,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kin
     checks: tuple[Figure, ...] = ()  # what the timed program computed at full size, against the reference
     checked: str = ""  # in words, what was checked at full size; "": nothing
     check_s: Seconds = 0.0  # that these checks took, in the worker and in the driver
-    seen_s: Seconds | None = None  # of a batch that it had seen, alone
+    seen_s: Seconds | None = None  # of a batch that it had seen, alone, before or after those
     unseen_s: tuple[Seconds, ...] = ()  # of batches that it had not, which are compared with it
     how_it_ran: str = ""  # what the program chose while it ran, where it chooses: one kernel, or step by step
     traceback: str = ""

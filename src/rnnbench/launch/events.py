@@ -75,7 +75,9 @@ class Unseen(msgspec.Struct, tag_field="event", tag="unseen"):
     """Batches that the program had never seen, run after the samples."""
 
     seconds: Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1)]
-    seen_s: Seconds  # of a batch that it had seen, alone and after a reading, as the unseen ones are
+    #: Of a batch that it had seen, alone and after a reading, as the unseen ones are: the slower of one before them and
+    #: one after them.
+    seen_s: Seconds
     left_over_s: Seconds  # how long it took to read the result of the last sampled batch
     read_s: Seconds  # the same for the seen batch, which nothing can be waiting behind
     check_s: Seconds = 0.0  # that the worker spent on checks at full size

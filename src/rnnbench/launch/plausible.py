@@ -15,7 +15,7 @@ CLOCK_PER_SAMPLE = 2e-4
 
 #: How much slower an unseen batch may be than the slowest sample, or than one that was seen and is as alone: without
 #: neighbours it overlaps with nothing, and it comes after a reading. After that of 256 MB on a GPU, JAX took 11 to
-#: 22 ms for a batch instead of 2 to 4.
+#: 22 ms for a batch instead of 2 to 4. A seen one is timed before and after, for a machine that becomes busy meanwhile.
 UNSEEN_FACTOR = 2.0
 UNSEEN_SECONDS = 0.005
 READING_SECONDS = 0.02
