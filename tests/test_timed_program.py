@@ -21,6 +21,7 @@ WRONG = {
 }
 IMPLAUSIBLE = {
     "remembered": "a batch that it had never seen took",
+    "remembers-lately": "a batch that it had never seen took",
     "remembered-and-kept": "a batch that it had never seen took",
     "skips-known": "a batch that it had never seen took",
     "left-to-a-thread": "work was left over when its clock stopped",

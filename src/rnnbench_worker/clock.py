@@ -40,6 +40,11 @@ class Runner(object):
         #: Known only where calls put their work into the device's queue themselves, as marks of its clock must.
         self.is_paced_by_device = False
 
+    @property
+    def seen(self):
+        """A batch that it has run many times."""
+        return self._staged[:1]
+
     def block(self, batches, staged=None):
         """Seconds for this many batches, host-to-device copies and the final wait included.
 
@@ -84,7 +89,7 @@ class Budget(object):
 
 
 #: Batches that are still to come after the warm-up: the samples, and the checks after them.
-BATCHES_TO_COME = MIN_SAMPLES + 4
+BATCHES_TO_COME = MIN_SAMPLES + 6
 
 
 class WarmUp(object):
