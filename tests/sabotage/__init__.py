@@ -9,9 +9,10 @@ def describe(job):
 
 
 def build(job, parameters):
-    from . import broken, timed
+    from . import broken, full_size, timed, updates
 
-    return {**broken.SYSTEMS, **timed.SYSTEMS}[job["execution"]](job, parameters)
+    systems = {**broken.SYSTEMS, **full_size.SYSTEMS, **timed.SYSTEMS, **updates.SYSTEMS}
+    return systems[job["execution"]](job, parameters)
 
 
 def rates(job):

@@ -1,129 +1,11 @@
-"""Systems that are right on the small version of a workload, and wrong or not timed truly where they are timed."""
+"""Systems that are not timed truly, and honest ones that look like them."""
 
 import os
 import queue
 import threading
 import time
 
-import msgspec
-import numpy as np
-
-from rnnbench.reference.network import logits, loss_and_gradients
-
 from .honest import Honest
-
-SMALL_STEPS = 6  # of the small version that every system is verified on
-
-
-class AtFullSize(Honest):
-    """Honest on the small version."""
-
-    @property
-    def large(self):
-        return self.workload.steps > SMALL_STEPS
-
-
-class ShorterSequence(AtFullSize):
-    """Leaves out the first two steps: the hardest to notice, since an LSTM forgets."""
-
-    def forward(self, fed):
-        return logits(self.seen(), self.adam.parameters, self.cut(fed))
-
-    def loss_and_gradients(self, fed):
-        return loss_and_gradients(self.seen(), self.adam.parameters, self.cut(fed))
-
-    def seen(self):
-        return msgspec.structs.replace(self.workload, steps=self.workload.steps - 2) if self.large else self.workload
-
-    def cut(self, fed):
-        return {**fed, "inputs": fed["inputs"][:, 2:]} if self.large else fed
-
-
-class SmallerBatch(AtFullSize):
-    """Computes half of the batch, and fills up the rest of the logits."""
-
-    def forward(self, fed):
-        found = super().forward(self.half(fed))
-        return np.concatenate([found, found])[: self.workload.batch] if self.large else found
-
-    def loss_and_gradients(self, fed):
-        return super().loss_and_gradients(self.half(fed))
-
-    def half(self, fed):
-        return {name: array[: -(-len(array) // 2)] for name, array in fed.items()} if self.large else fed
-
-
-class TwoLayers(Honest):
-    """Builds two layers however many are asked for."""
-
-    def __init__(self, job, parameters):
-        fewer = dict(job["workload"], layers=min(2, job["workload"]["layers"]))
-        deep = {f"layer{layer}" for layer in range(2, job["workload"]["layers"])}
-        self.deep = {name: value for name, value in parameters.items() if name.partition(".")[0] in deep}
-        super().__init__(
-            dict(job, workload=fewer), {name: value for name, value in parameters.items() if name not in self.deep}
-        )
-
-    def gradients(self, fed):
-        return {**super().gradients(fed), **self.deep}
-
-    def parameters(self):
-        return {**super().parameters(), **self.deep}
-
-
-class SharedLayers(Honest):
-    """The layers above the second are the second."""
-
-    def loss_and_gradients(self, fed):
-        self.share()
-        return super().loss_and_gradients(fed)
-
-    def forward(self, fed):
-        self.share()
-        return super().forward(fed)
-
-    def share(self):
-        for name in self.adam.parameters:
-            layer, _, rest = name.partition(".")
-            if layer.startswith("layer") and int(layer[5:]) > 1:
-                self.adam.parameters[name][:] = self.adam.parameters[f"layer1.{rest}"]
-
-
-class CutBackpropagation(AtFullSize):
-    """The gradient of the recurrent weights comes from the last steps alone."""
-
-    def loss_and_gradients(self, fed):
-        loss, gradients = super().loss_and_gradients(fed)
-        if self.large:
-            late = {**fed, "inputs": fed["inputs"].copy()}
-            late["inputs"][:, :-SMALL_STEPS] = 0
-            gradients["layer0.fwd.u"] = super().loss_and_gradients(late)[1]["layer0.fwd.u"]
-        return loss, gradients
-
-
-class LowPrecision(AtFullSize):
-    """Rounds its parameters to the 8 bits of bfloat16."""
-
-    def forward(self, fed):
-        return logits(self.workload, self.rounded(), fed)
-
-    def loss_and_gradients(self, fed):
-        return loss_and_gradients(self.workload, self.rounded(), fed)
-
-    def rounded(self):
-        if not self.large:
-            return self.adam.parameters
-        bits = {name: value.astype(np.float32).view(np.uint32) for name, value in self.adam.parameters.items()}
-        return {name: (value & np.uint32(0xFFFF0000)).view(np.float32) for name, value in bits.items()}
-
-
-class NotANumber(AtFullSize):
-    def forward(self, fed):
-        return super().forward(fed) * (np.nan if self.large else 1)
-
-    def loss_and_gradients(self, fed):
-        loss, gradients = super().loss_and_gradients(fed)
-        return loss, {name: value * (np.nan if self.large else 1) for name, value in gradients.items()}
 
 
 class Remembered(Honest):
@@ -147,16 +29,30 @@ class Remembered(Honest):
         return self.known[key]
 
 
+class Acquaintance:
+    """Tells a batch that comes for the first time after others came again: one that no sample has had."""
+
+    def __init__(self):
+        self.known, self.came_again = set(), False
+
+    def is_unseen(self, fed):
+        batch = fed["inputs"].tobytes()
+        is_known = batch in self.known
+        self.known.add(batch)
+        self.came_again |= is_known
+        return self.came_again and not is_known
+
+
 class RemembersLately(Remembered):
     """Has room for the results of the batches in its samples only. An unseen one pushes all of them out."""
 
-    came_again = False
+    def __init__(self, job, parameters):
+        super().__init__(job, parameters)
+        self.acquaintance = Acquaintance()
 
     def look_up(self, compute, fed):
-        is_known = fed["inputs"].tobytes() in self.known
-        if self.came_again and not is_known:
+        if self.acquaintance.is_unseen(fed):
             self.known.clear()
-        self.came_again |= is_known
         return super().look_up(compute, fed)
 
 
@@ -182,20 +78,24 @@ class RememberedAndKept(KeepsWhatWasRead, Remembered):
     """Looks results up, and hides behind how long it takes to free what was read."""
 
 
-class SlowAfterReading(Honest):
+class Waits(Honest):
+    """Waits before a batch, if it wants to."""
+
+    def forward(self, fed):
+        self.wait(fed)
+        return super().forward(fed)
+
+    def train(self, fed):
+        self.wait(fed)
+        return super().train(fed)
+
+
+class SlowAfterReading(Waits):
     """Reading leaves something behind, which any batch that comes next waits for."""
 
     waits = False
 
-    def forward(self, fed):
-        self.wait()
-        return super().forward(fed)
-
-    def train(self, fed):
-        self.wait()
-        return super().train(fed)
-
-    def wait(self):
+    def wait(self, fed):
         if self.waits:
             time.sleep(0.5)
         self.waits = False
@@ -209,6 +109,21 @@ class SlowAfterReading(Honest):
         return super().loss(handle)
 
 
+class BusyMachine(Waits):
+    """Something else takes the machine as the unseen batches come, and keeps it."""
+
+    busy = False
+
+    def __init__(self, job, parameters):
+        super().__init__(job, parameters)
+        self.acquaintance = Acquaintance()
+
+    def wait(self, fed):
+        self.busy |= self.acquaintance.is_unseen(fed)
+        if self.busy:
+            time.sleep(0.5)
+
+
 class SkipsKnown(Remembered):
     """Does not even update for a batch that it knows."""
 
@@ -216,15 +131,6 @@ class SkipsKnown(Remembered):
         if fed["inputs"].tobytes() in self.known:
             return 0.0
         return super().train(fed)
-
-
-class EverySecondUpdate(Honest):
-    count = 0
-
-    def update(self, gradients):
-        self.count += 1
-        if self.count < 6 or self.count % 2:
-            super().update(gradients)
 
 
 class LeftToAThread(Honest):
@@ -296,92 +202,7 @@ class LooksAtTheMode(Honest):
         return super().forward(fed) * (0 if self.job.get("mode") == "measure" else 1)
 
 
-# --- updates that are nearly right: Adam with another constant ----------------------------------------
-
-
-class WeightDecay(Honest):
-    def update(self, gradients):
-        super().update(gradients)
-        for value in self.adam.parameters.values():
-            value *= 1 - 1e-5
-
-
-class OtherRate(Honest):
-    def update(self, gradients):
-        before = {name: value.copy() for name, value in self.adam.parameters.items()}
-        super().update(gradients)
-        for name, value in self.adam.parameters.items():
-            value += 0.005 * (value - before[name])
-
-
-class OtherConstant(Honest):
-    """Adam by hand, with one constant changed."""
-
-    beta_2, epsilon = 0.999, 1e-8
-
-    def __init__(self, job, parameters):
-        super().__init__(job, parameters)
-        self.steps = 0
-        self.means = dict.fromkeys(parameters, 0.0)
-        self.squares = dict.fromkeys(parameters, 0.0)
-
-    def update(self, gradients):
-        self.steps += 1
-        for name, gradient in gradients.items():
-            self.means[name] = 0.9 * self.means[name] + 0.1 * gradient
-            self.squares[name] = self.beta_2 * self.squares[name] + (1 - self.beta_2) * gradient**2
-            mean = self.means[name] / (1 - 0.9**self.steps)
-            square = self.squares[name] / (1 - self.beta_2**self.steps)
-            self.adam.parameters[name] -= 1e-3 * mean / (np.sqrt(square) + self.epsilon)
-
-
-class OtherBeta(OtherConstant):
-    beta_2 = 0.99
-
-
-class OtherEpsilon(OtherConstant):
-    epsilon = 1e-7
-
-
-class ReversedUpdate(Honest):
-    """Every update has the right length and the wrong sign."""
-
-    def update(self, gradients):
-        super().update({name: -value for name, value in gradients.items()})
-
-
-class BusyMachine(Honest):
-    """Something else takes the machine as the unseen batches come, and keeps it."""
-
-    def __init__(self, job, parameters):
-        super().__init__(job, parameters)
-        self.known, self.came_again, self.busy = set(), False, False
-
-    def forward(self, fed):
-        self.share(fed)
-        return super().forward(fed)
-
-    def train(self, fed):
-        self.share(fed)
-        return super().train(fed)
-
-    def share(self, fed):
-        batch = fed["inputs"].tobytes()
-        self.busy |= self.came_again and batch not in self.known
-        self.came_again |= batch in self.known
-        self.known.add(batch)
-        if self.busy:
-            time.sleep(0.5)
-
-
 SYSTEMS = {
-    "shorter-sequence": ShorterSequence,
-    "smaller-batch": SmallerBatch,
-    "two-layers": TwoLayers,
-    "shared-layers": SharedLayers,
-    "cut-backpropagation": CutBackpropagation,
-    "low-precision": LowPrecision,
-    "nan-at-full-size": NotANumber,
     "keeps-what-was-read": KeepsWhatWasRead,
     "remembered-and-kept": RememberedAndKept,
     "slow-after-reading": SlowAfterReading,
@@ -389,14 +210,8 @@ SYSTEMS = {
     "remembered": Remembered,
     "remembers-lately": RemembersLately,
     "skips-known": SkipsKnown,
-    "every-second-update": EverySecondUpdate,
     "left-to-a-thread": LeftToAThread,
     "slow-clock": SlowClock,
     "own-samples": OwnSamples,
     "looks-at-the-mode": LooksAtTheMode,
-    "weight-decay": WeightDecay,
-    "other-rate": OtherRate,
-    "other-beta": OtherBeta,
-    "other-epsilon": OtherEpsilon,
-    "reversed-update": ReversedUpdate,
 }
