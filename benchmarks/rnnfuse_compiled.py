@@ -45,7 +45,8 @@ def compiled(kernel, loop, tile, architecture):
     constants = {}
     for place in writer.places:
         memory, *_, last = place.parameters
-        dtype = place.dtype if place.role is Role.SCRATCH else loop.buffers.plan.dtype(place.node)
+        is_own = place.role in (Role.SCRATCH, Role.AHEAD)  # no value of the plan
+        dtype = place.dtype if is_own else loop.buffers.plan.dtype(place.node)
         types[memory] = f"*{TYPES[dtype]}"
         constants[last] = int(place.columns > 0)  # as it is in a call: what has columns has them side by side
     programs = tile.grid(loop.buffers.rows, kernel.units)[1]

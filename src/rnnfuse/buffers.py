@@ -92,9 +92,9 @@ class Buffers:
         """A part whose operators treat all rows alike, over those of several steps at once."""
         if not part:
             return []
-        return list(part((stop - start) * self.rows, [self._merged(one, start, stop) for one in part.inputs]))
+        return list(part((stop - start) * self.rows, [self.merged(one, start, stop) for one in part.inputs]))
 
-    def _merged(self, node: fx.Node, start: int, stop: int) -> Tensor:
+    def merged(self, node: fx.Node, start: int, stop: int) -> Tensor:
         """The rows of several steps in one dimension."""
         if node in self.constant:
             return self.constant[node]
@@ -117,8 +117,8 @@ class Buffers:
             if node not in self.series and not is_all:
                 self.reserve(node)
             if node in self.series and part.can_write(node) and self.series[node].between(start, stop).is_contiguous():
-                targets[node] = self._merged(node, start, stop)  # a view then, since its rows come first
-        inputs = [self._merged(one, start, stop) for one in part.inputs]
+                targets[node] = self.merged(node, start, stop)  # a view then, since its rows come first
+        inputs = [self.merged(one, start, stop) for one in part.inputs]
         for node, value in part.run_into((stop - start) * self.rows, inputs, targets).items():
             found = self.separated(node, value, stop - start)
             if node in self.series:

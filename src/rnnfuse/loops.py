@@ -22,6 +22,8 @@ class Loop:
         #: What a kernel has added up over steps, of each block of sequences, and over how many steps.
         self.added_up: dict[fx.Node, Tensor] = {}
         self.steps_added_up = 0
+        #: What a kernel multiplied before it started, over all steps, by the factors.
+        self.multiplied: dict[object, Tensor] = {}
         #: How many loops run at once, each as a kernel on its part of the GPU.
         self.shared_by = 1
         #: Gradients that come from outside, for what enters at each step.

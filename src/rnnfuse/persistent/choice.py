@@ -131,6 +131,11 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
     trial = captured_like(loop, STEPS, torch.cuda.graph_pool_handle(), place)
     ordinary = microseconds(trial.replay) / STEPS
     own = trial.loop.buffers.constant
+    for node in kernel.factors:
+        if node in loop.buffers.constant:
+            own[node] = loop.buffers.constant[node]
+        elif node not in trial.loop.buffers.series:
+            trial.loop.buffers.reserve(node)
     own.update([(node, loop.buffers.constant[node]) for node in own])  # laid out as they will be: or all compiles again
     times: dict[Tile, float] = {}
     for tile in tiles:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 from .. import private
+from ..large_products import LargeProducts
 from ..loops import Loop
 from ..plan import Form, Plan
-from .memory import arguments, make_scratch
+from .memory import Factors, arguments, make_scratch
 from .products import Sides
 from .writer import Writer
 
@@ -39,7 +40,14 @@ class Kernel:
         writer, _ = self._written(WARPS, Sides.WHOLE)
         self.units, self.source, self.barriers = writer.units, writer.source(), writer.barriers
         self._weights, self._side_bytes = writer.weights, writer.side_bytes
+        self._factors = [place.factors for place in writer.places if place.factors]
+        self._ahead = LargeProducts()
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
+
+    @property
+    def factors(self) -> set[fx.Node]:
+        """What is multiplied before the kernel starts, which a loop without one need not have."""
+        return {node for one in self._factors for node in (one.left, one.weights) if node is not None}
 
     def weight_bytes(self, tile: Tile) -> int:
         """Of the weights that a program holds. Of float32 numbers, tf32x3 has those that TF32 can express, and the
@@ -76,6 +84,8 @@ class Kernel:
             sizes = writer.sums.items()
             loop.added_up = {node: torch.empty(grid[0], n, device=some.device) for node, n in sizes}
         loop.steps_added_up += stop - start
+        for factors in self._factors:
+            self._multiply_ahead(factors, loop, start, stop)
         given: list[Any] = []
         for place in writer.places:
             given += arguments(place, loop, scratch)
@@ -90,6 +100,19 @@ class Kernel:
             *given, counters, first, stop - start, buffers.rows, goes_on, *digits,
             BLOCK_ROWS=tile.rows, BLOCK_UNITS=tile.units, PROGRAMS=grid[1], PRECISION=tile.precision, **on_gpu,
         )  # fmt: skip
+
+    def _multiply_ahead(self, factors: Factors, loop: Loop, start: int, stop: int) -> None:
+        left, buffers, known = factors.left, loop.buffers, loop.multiplied
+        weights = buffers.constant[factors.weights].detach()
+        if left is None:
+            known[factors] = weights.sum(0)[None, None]  # like that of one step, with one row
+            return
+        if factors.is_after_turned:
+            weights = weights.t() @ weights
+        if factors not in known:
+            known[factors] = weights.new_empty(buffers.steps, buffers.rows, weights.shape[1])
+        into = known[factors][start:stop].flatten(0, 1)
+        self._ahead.multiply(buffers.merged(left, start, stop).detach(), weights, into)
 
     def _memory(self, loop: Loop, writer: Writer, tile: Tile, like: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """Of its own on each stream: two could run at the same time."""

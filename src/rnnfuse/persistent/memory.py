@@ -16,12 +16,21 @@ from .text import Inexpressible, Text, Value
 TYPES = {torch.float32: "tl.float32", torch.bfloat16: "tl.bfloat16", torch.float16: "tl.float16"}
 
 
+class Factors(NamedTuple):
+    """What is multiplied before a kernel starts, over all its steps."""
+
+    left: fx.Node | None  # None: ones
+    weights: fx.Node
+    is_after_turned: bool = False  # whether it is multiplied with the same weights turned, before
+
+
 class Role(Enum):
     CONSTANT = "the same at every step"
     SERIES = "at every step"
     CARRIED = "handed on from step to step"
     SCRATCH = "for a step and the next"
     SUM = "added up over all steps"
+    AHEAD = "multiplied before the kernel starts, over all its steps"
 
 
 class Place(NamedTuple):
@@ -33,6 +42,7 @@ class Place(NamedTuple):
     columns: int  # 0: one value for each row, or one alone
     number: int = 0  # of what is carried
     dtype: torch.dtype = torch.float32  # of scratch memory
+    factors: Factors | None = None  # of what is multiplied ahead
 
     @property
     def parameters(self) -> list[str]:
@@ -40,7 +50,8 @@ class Place(NamedTuple):
 
     def address(self, moment: str, row: str, column: str) -> str:
         """Of one or more values. `moment`: which of the tensors for the steps, as an expression."""
-        is_one = self.role in (Role.CONSTANT, Role.SUM)
+        is_of_ones = self.factors is not None and self.factors.left is None
+        is_one = self.role in (Role.CONSTANT, Role.SUM) or is_of_ones
         base = self.name if is_one else f"{self.name} + ({moment}).to(tl.int64) * {self.name}_step"
         rows = f" + ({row}) * {self.name}_row" if row else ""
         columns = f" + ({column}) * {self.name}_column" if column else ""
@@ -103,6 +114,10 @@ class Memory:
         """Memory for so many numbers for each row."""
         place = Place(f"memory{len(self._places)}", Role.SCRATCH, None, count)
         return self._places.setdefault(("numbers", key), place)
+
+    def ahead(self, factors: Factors, columns: int) -> Place:
+        place = Place(f"memory{len(self._places)}", Role.AHEAD, None, columns, factors=factors)
+        return self._places.setdefault(("ahead", factors), place)
 
     def _place(
         self, key: tuple[Any, ...], role: Role, node: fx.Node, number: int = 0, dtype: torch.dtype = torch.float32
@@ -198,7 +213,10 @@ def arguments(place: Place, loop: Loop, scratch: dict[str, Tensor]) -> list[Any]
         assert place.node is not None
         total = loop.added_up[place.node]
         return [total, 0, *total.stride()]
-    if place.role is Role.CARRIED:
+    if place.role is Role.AHEAD:
+        assert place.factors is not None
+        memory = loop.multiplied[place.factors]
+    elif place.role is Role.CARRIED:
         memory = loop.carried_memory(place.number)
     elif place.role is Role.SCRATCH:
         memory = scratch[place.name]

@@ -106,11 +106,19 @@ class Products:
         self.side_bytes = 0  # of the largest left side, for each sequence
 
     def product(self, node: fx.Node) -> Value:
+        left, _ = operands(node)
+        self.check(node)
+        return self.of_sources(node, self._sources(left))
+
+    def check(self, node: fx.Node) -> None:
+        right, columns = operands(node)[1], self._memory.columns(node)
+        if not self._memory.is_constant(right) or self._plan.step.row_dimensions[right] or columns % self._text.units:
+            raise Inexpressible("a product is not one of something with rows and of weights for all units")
+
+    def of_sources(self, node: fx.Node, sources: Sequence[Source]) -> Value:
+        """The product with another left side, of the same type."""
         left, right = operands(node)
         units, columns = self._text.units, self._memory.columns(node)
-        if not self._memory.is_constant(right) or self._plan.step.row_dimensions[right] or columns % units:
-            raise Inexpressible("a product is not one of something with rows and of weights for all units")
-        sources = self._sources(left)
         level = max(source.level for source in sources)
         weights = self._memory.of_input(right)
         self.side_bytes = max(self.side_bytes, sum(one.columns for one in sources) * self._plan.dtype(left).itemsize)
@@ -263,6 +271,16 @@ class Products:
         self._text.meet_after(value.level)
         place, moment = self._memory.of_result(node)
         return Source(place, moment, 0, self._memory.columns(node), value.level + 1)
+
+    def told_as(self, node: fx.Node, value: Value) -> Source:
+        """The same of something as wide as a node, in memory of its own."""
+        columns = self._memory.columns(node)
+        place = self._memory.for_numbers(("instead of", node), columns)
+        for number, name in enumerate(value.pieces):
+            column = f"{number * self._text.units} + column"
+            self._text.write(value.level, self._memory.storing(place, "parity", column, name))
+        self._text.meet_after(value.level)
+        return Source(place, "parity", 0, columns, value.level + 1)
 
 
 def bounds(plan: Plan, node: fx.Node) -> tuple[int, int]:

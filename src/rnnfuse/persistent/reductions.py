@@ -6,7 +6,7 @@ Means and variances are put together from those of the parts, so that nothing la
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -26,11 +26,24 @@ _NEUTRAL = {"sum": "0.0", "max": 'float("-inf")'}
 _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.default: "max"}
 
 
+class Gradient(NamedTuple):
+    """Of what a layer norm normalised, which is `scale * (scaled - total / columns - normal * along / columns)`."""
+
+    scaled: Value  # the gradient of what was normalised, with the weight
+    columns: int
+    mean: str
+    scale: str  # the inverse of the standard deviation
+    total: str  # of `scaled`, over all columns; from the next level on
+    along: str  # the same of `scaled * normal`
+    whole: Value
+
+
 class Reductions:
     def __init__(self, memory: Memory, text: Text, value: Callable[[fx.Node], Value]) -> None:
         self._memory, self._text, self._value = memory, text, value
         self._most = -(-text.units // NARROWEST)  # programs that share sequences
         self._norms: dict[fx.Node, list[Value]] = {}
+        self._gradients: dict[fx.Node, Gradient] = {}
 
     def over_columns(self, node: fx.Node) -> Value | None:
         """A sum, a mean or a maximum over all columns; None: another operator."""
@@ -90,10 +103,13 @@ class Reductions:
             pieces = [self._text.assign(level, "shifted", f"{a} + {b}") for a, b in zip(pieces, shifts, strict=True)]
         return pieces
 
-    def layer_norm_backward(self, node: fx.Node) -> list[Value]:
-        """The gradient of what was normalised. Those of its parameters are added up elsewhere."""
-        if node in self._norms:
-            return self._norms[node]
+    def layer_norm_backward(self, node: fx.Node) -> Gradient:
+        """Without the gradients of its parameters, which are added up elsewhere."""
+        if node not in self._gradients:
+            self._gradients[node] = self._backwards(node)
+        return self._gradients[node]
+
+    def _backwards(self, node: fx.Node) -> Gradient:
         gradient, given, _, mean, inverse, weight, _, wanted = operands(node)
         if list(wanted) != [True, False, False]:
             raise Inexpressible("gradients of a layer norm's parameters are added up over the steps")
@@ -105,13 +121,12 @@ class Reductions:
         products = [f"{a} * {b}" for a, b in zip(scaled, normal, strict=True)]
         own = [self._own(level, scaled, "sum"), self._own(level, products, "sum")]
         total, along = self._exchanged(node, level, own, "sum")
-        level += 1
         found = [
-            text.assign(level, "gradient", f"{scale} * ({a} - {total} / {columns} - {b} * ({along} / {columns}))")
+            text.assign(level + 1, "gradient", f"{scale} * ({a} - {total} / {columns} - {b} * ({along} / {columns}))")
             for a, b in zip(scaled, normal, strict=True)
         ]
-        self._norms[node] = [Value(found, level, True)]
-        return self._norms[node]
+        whole = Value(found, level + 1, True)
+        return Gradient(Value(scaled, level, True), columns, middle, scale, total, along, whole)
 
     def layer_norm_summand(self, node: fx.Node, number: int) -> Value:
         """What the gradient of a layer norm's weight (1) or bias (2) is the sum of, over all sequences and steps."""

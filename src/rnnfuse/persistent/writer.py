@@ -25,6 +25,7 @@ from .operators import SAME, SHAPING, expression
 from .products import FEWEST, Products, Sides, bounds
 from .reductions import Reductions
 from .text import Inexpressible, Text, Value
+from .unnormalised import Unnormalised
 
 aten = torch.ops.aten
 
@@ -41,6 +42,7 @@ class Writer:
         self._values: dict[fx.Node, Value] = {}
         self._products = Products(plan, form, memory, text, self._value, warps, coming)
         self._reductions = Reductions(memory, text, self._value)
+        self._unnormalised = Unnormalised(plan, form, memory, text, self._products, self._reductions)
         self._begin()
         for node in form.part.nodes:
             if node not in self._values and not _has_several_results(node):
@@ -142,7 +144,7 @@ class Writer:
 
     def _operator(self, node: fx.Node) -> Value:
         if node.target is aten.mm.default:
-            return self._products.product(node)
+            return self._unnormalised.product(node) or self._products.product(node)
         if node.target is operator.getitem:
             return self._one_of_several(node)
         if node.target is aten.slice.Tensor:
@@ -168,7 +170,7 @@ class Writer:
         if source.target is aten.native_layer_norm.default:
             return self._reductions.layer_norm(source)[number]
         if source.target is aten.native_layer_norm_backward.default:
-            return self._reductions.layer_norm_backward(source)[number]
+            return self._reductions.layer_norm_backward(source).whole
         raise Inexpressible(f"{source.target} has no expression in a kernel")
 
     def _same(self, node: fx.Node) -> Value:
