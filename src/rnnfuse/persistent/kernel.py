@@ -13,7 +13,7 @@ from ..loops import Loop
 from ..plan import Form, Plan
 from .memory import Factors, arguments, make_scratch
 from .products import Sides
-from .writer import Writer
+from .writer import Writer, written
 
 WARPS = 8  # of a program, unless fewer are tried
 MOST_BYTES = 220 * 1024  # for a program: what a multiprocessor holds
@@ -69,7 +69,7 @@ class Kernel:
 
     def _written(self, warps: int, coming: Sides) -> tuple[Writer, Any]:
         if (warps, coming) not in self._writers:
-            writer = Writer(self._plan, self._form, warps, coming)
+            writer = written(self._plan, self._form, warps, coming)
             self._writers[warps, coming] = writer, private.load_source(writer.source()).kernel
         return self._writers[warps, coming]
 

@@ -13,6 +13,7 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
+from .everywhere import Everywhere
 from .memory import Memory, Place
 from .operators import SAME
 from .text import Inexpressible, Text, Value
@@ -74,6 +75,7 @@ class Source(NamedTuple):
     start: int
     columns: int
     level: int  # from which on all programs know it
+    whole: int | None = None  # the number of a state that every program makes: it need not be loaded
 
 
 class Side(NamedTuple):
@@ -96,9 +98,10 @@ class Products:
         value: Callable[[fx.Node], Value],
         warps: int,
         coming: Sides,
+        everywhere: Everywhere,
     ) -> None:
         self._plan, self._form, self._memory, self._text, self._value = plan, form, memory, text, value
-        self._warps, self._coming = warps, coming
+        self._warps, self._coming, self._everywhere = warps, coming, everywhere
         self._sides: dict[tuple[Any, ...], str] = {}
         self._halved: dict[str, tuple[str, str]] = {}  # loaded sides: the nearest numbers, and the rest
         self.handed_on: set[int] = set()  # what is carried, of which programs read all in the next step
@@ -205,6 +208,10 @@ class Products:
 
     def _loaded(self, side: Side, level: int) -> str:
         source, start, width, parts, _ = side
+        if source.whole is not None:
+            if parts > 1:
+                raise Inexpressible("warps that have a part of the left side each do not make all of it")
+            return self._everywhere.tile(source.whole, source.start + start, width)
         key = (source._replace(level=level), start, width, parts)
         if key not in self._sides:
             place, columns = source.place, _along(width, parts, "[None, :]")
@@ -246,6 +253,9 @@ class Products:
 
     def _sources(self, node: fx.Node) -> list[Source]:
         for number, (enters, _) in enumerate(self._form.carried):
+            if node is enters and number in self._everywhere.recipes:
+                place = self._memory.of_carried(number)
+                return [Source(place, "", 0, self._text.units, 0, number)]
             if node is enters:
                 self._text.meets_at_the_end = True  # the next step reads what this one hands on
                 self.handed_on.add(number)

@@ -94,6 +94,12 @@ class Reductions:
         found = self._affine(level, normal, weight, bias)
         return [Value(found, level, True), Value([mean], level, False), Value([inverse], level, False)]
 
+    def normalised(self, node: fx.Node, given: Value) -> Value:
+        """The same columns of all programs: what the norm makes of them with its mean and its deviation."""
+        _, mean, inverse = self.layer_norm(node)
+        normal = self._normal(mean.level, given, mean.pieces[0], inverse.pieces[0])
+        return Value(self._affine(mean.level, normal, *operands(node)[2:4]), mean.level, True)
+
     def _affine(self, level: int, pieces: list[str], weight: fx.Node | None, bias: fx.Node | None) -> list[str]:
         if weight is not None:
             gains = self._value(weight).pieces

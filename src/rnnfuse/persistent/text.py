@@ -6,6 +6,7 @@ others made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -113,6 +114,9 @@ class Text:
         """What was stored at this level is known to all programs at the next."""
         self._meets.add(level)
 
+    def meets(self, level: int) -> bool:
+        return level in self._meets
+
     @property
     def barriers(self) -> int:
         """In each step."""
@@ -132,6 +136,9 @@ class Text:
         following = [f"{name}_following = {loaded('following')}" for name, loaded in self._given.items()]
         meanwhile: list[str] = []
         for number, (section, kept) in enumerate(zip(sections, [*self._kept, self.kept_last], strict=True)):
+            if number > max(meetings, default=number):
+                lines += _as_soon_as_known(section, kept)
+                continue
             lines += section
             meanwhile += kept
             if number in meetings:
@@ -174,6 +181,17 @@ class Text:
                 "",
             ]
         )
+
+
+def _as_soon_as_known(lines: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Stores behind the last waiting of a step, each right behind the line that makes its value: at the first meeting
+    of the next step all threads wait until what was stored before has arrived."""
+    found = list(lines)
+    for store in kept:
+        names = set(re.findall(r"\w+", store))
+        places = [k for k, line in enumerate(found) if names.intersection(line.split(" = ")[0].split(", "))]
+        found.insert(max(places, default=-1) + 1, store)
+    return found
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

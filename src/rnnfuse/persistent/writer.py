@@ -9,6 +9,7 @@ how often programs have to wait in a step before they can run: their level.
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..rewriting import operands
 from ..tf32 import NEAREST
 from ..zones import Zone
 from . import operators, products
+from .everywhere import Everywhere, Recipe, find_recipe, is_normal
 from .memory import Memory
 from .operators import SAME, SHAPING, expression
 from .products import FEWEST, Products, Sides, bounds
@@ -33,14 +35,18 @@ aten = torch.ops.aten
 class Writer:
     """Raises Inexpressible for a loop that cannot be a kernel."""
 
-    def __init__(self, plan: Plan, form: Form, warps: int, coming: Sides = Sides.WHOLE) -> None:
-        """`warps`: of a program. They share the products. `coming`: how left sides of products come to it."""
+    def __init__(
+        self, plan: Plan, form: Form, warps: int, coming: Sides = Sides.WHOLE, recipes: Mapping[int, Recipe] = {}
+    ) -> None:
+        """`warps`: of a program. They share the products. `coming`: how left sides of products come to it. `recipes`:
+        of states that every program makes as a whole."""
         self._plan, self._form = plan, form
         self.units = _find_units(plan, form)
         self._text = text = Text(self.units)
         self._memory = memory = Memory(plan, form, text)
         self._values: dict[fx.Node, Value] = {}
-        self._products = Products(plan, form, memory, text, self._value, warps, coming)
+        self._everywhere = Everywhere(recipes, plan, form, memory, text)
+        self._products = Products(plan, form, memory, text, self._value, warps, coming, self._everywhere)
         self._reductions = Reductions(memory, text, self._value)
         self._unnormalised = Unnormalised(plan, form, memory, text, self._products, self._reductions)
         self._begin()
@@ -53,12 +59,23 @@ class Writer:
             if node in form.stored and node not in form.part.within:
                 memory.store(node, self._value(node), node in handed_on)
         self._hand_on()
+        self._hand_on_everywhere()
         self.sums: dict[fx.Node, int] = {}  # what is added up over all steps: how many columns
         for node in plan.summed if form.part is plan.back else ():
             with suppress(Inexpressible):  # then it is added up after the loop
                 self._add_up(node)
         self.places, self.barriers = memory.places, text.barriers
         self.weights, self.side_bytes = self._products.weights, self._products.side_bytes
+
+    @property
+    def recipes(self) -> dict[int, Recipe]:
+        """Of states that another writer may let every program make."""
+        found = {}
+        for number in self._products.handed_on:
+            recipe = find_recipe(self._plan, self._form, self._memory, self._values, number)
+            if recipe is not None and self._text.meets(recipe.level - 1):
+                found[number] = recipe
+        return found
 
     def source(self) -> str:
         """A module of Python with the function `kernel`."""
@@ -97,6 +114,22 @@ class Writer:
             if leaves is not None:
                 written.add(leaves)
             last.append(f"state{number} = {memory.rounded(f'next{number}', self._plan.dtype(enters))}")
+
+    def _hand_on_everywhere(self) -> None:
+        self._everywhere.tell(self._values)
+        own = self._values
+        for number, start, width in self._everywhere.tiles:
+            self._values = self._everywhere.given(number, start, width, own)
+            for node in self._everywhere.recipes[number].nodes:
+                if is_normal(node):
+                    norm: fx.Node = operands(node)[0]
+                    self._values[node] = self._reductions.normalised(norm, self._value(operands(norm)[0]))
+                else:
+                    self._values[node] = self._operator(node)
+            leaves = self._form.carried[number][1]
+            assert leaves is not None
+            self._everywhere.hand_on(number, start, width, self._value(leaves))
+        self._values = own
 
     def _add_up(self, node: fx.Node) -> None:
         """Of the sequences that a program has: then no program needs another."""
@@ -221,6 +254,15 @@ class Writer:
             except KeyError as error:
                 raise Inexpressible(f"{error.args[0]} has no expression in a kernel") from None
         return Value(names, level, bool(wide))
+
+
+def written(plan: Plan, form: Form, warps: int, coming: Sides) -> Writer:
+    """With as few exchanges as there can be."""
+    writer = Writer(plan, form, warps, coming)
+    if recipes := writer.recipes:
+        with suppress(Inexpressible):
+            return Writer(plan, form, warps, coming, recipes)
+    return writer
 
 
 def _find_units(plan: Plan, form: Form) -> int:
