@@ -98,6 +98,21 @@ class LayerNormLstm(nn.Module):
         return torch.sigmoid(o) * torch.tanh(self.nc(c)), c
 
 
+class NormedRnn(nn.Module):
+    """One norm, of a sum of products and a bias."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.w, self.u, self.norm = nn.Linear(width, hidden), nn.Linear(hidden, hidden), nn.LayerNorm(hidden)
+        self.hidden = hidden
+
+    def initial_state(self, x):
+        return x.new_zeros(x.shape[0], self.hidden)
+
+    def forward(self, x, h):
+        return torch.tanh(self.norm(self.w(x) + self.u(h)))
+
+
 class Dropping(nn.Module):
     """Dropout on the input and on the state, another mask at each step."""
 

@@ -1,5 +1,6 @@
 """Loops as one kernel, written from the plan of any cell: in Triton's interpreter, which needs no GPU."""
 
+import copy
 import os
 
 os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton
@@ -14,6 +15,7 @@ from cells import (
     GruBefore,
     Heads,
     LayerNormLstm,
+    NormedRnn,
     OwnOutput,
     Peephole,
     Random,
@@ -28,13 +30,21 @@ import programs
 from programs import Kernels
 from torch import nn
 
+from rnnfuse.large_products import LargeProducts
 from rnnfuse.persistent import kernel, memory, products
 from rnnfuse.persistent.kernel import Tile
 from rnnfuse.persistent.products import Sides
 from rnnfuse.plan import Plan
 
 #: How often the programs that share sequences wait for each other in a step, forwards and backwards.
-BARRIERS = {FineLstm: [1, 1], Peephole: [1, 1], SLstm: [1, 1], GruBefore: [2, 2], LayerNormLstm: [3, 2]}
+BARRIERS = {
+    FineLstm: [1, 1],
+    Peephole: [1, 1],
+    SLstm: [1, 1],
+    GruBefore: [2, 2],
+    LayerNormLstm: [3, 2],
+    NormedRnn: [2, 1],
+}
 UNITS = 24  # a program of 16 and half of one
 
 
@@ -72,6 +82,44 @@ def test_what_is_added_up_over_all_steps_is_added_up_in_the_kernel(kernels, monk
     writer, _ = next(iter(backwards._writers.values()))
     assert len(writer.sums) == SUMS[cell]
     assert asked[-1] == set(writer.sums)
+
+
+def ahead_of(kernels):
+    """What kernels backwards multiply before they start."""
+    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
+    return [factors for factors in backwards._factors if factors.left is not None]
+
+
+@pytest.mark.parametrize(("cell", "is_after_turned"), [(LayerNormLstm, True), (NormedRnn, False)])
+def test_what_was_normalised_is_multiplied_ahead(kernels, cell, is_after_turned):
+    """A product of the state by the product of its weights with themselves, anything else as it is."""
+    both(cell(5, UNITS), torch.randn(2, 3, 5), compile=False)
+    assert [factors.is_after_turned for factors in ahead_of(kernels)] == [is_after_turned]
+
+
+@pytest.mark.parametrize("cell", [LayerNormLstm, NormedRnn])
+def test_without_what_is_multiplied_ahead_it_would_be_wrong(kernels, monkeypatch, cell):
+    multiply = LargeProducts._multiply
+    monkeypatch.setattr(LargeProducts, "_multiply", lambda *given: multiply(*given).zero_())
+    _, pairs = both(cell(5, UNITS), torch.randn(3, 3, 5), compile=False)
+    with pytest.raises(AssertionError, match="is off by"):
+        assert_same(pairs, 1e-5)
+
+
+def test_a_large_mean_takes_fewer_digits_than_in_the_loop(kernels):
+    """The gradient is set right by sums of which a large mean would take digits, if it were not left out before."""
+    cell = LayerNormLstm(5, UNITS)
+    with torch.no_grad():
+        cell.wh.weight += 30 * torch.randn(UNITS)  # all columns of what is normalised have much in common
+    xs, state = torch.randn(2, 3, 5), tuple(torch.randn(2, 3, UNITS))
+    _, pairs = both(cell, xs, state, compile=False)
+    exact = copy.deepcopy(cell).double()
+    _, expected = both(exact, xs.double(), tuple(one.double() for one in state), compile=False)
+    place = 4  # outputs, two last states, the gradient of the input, and that of what the product was of
+    (by_kernel, by_loop), (_, right) = pairs[place], expected[place]
+    errors = [float((one.double() - right).abs().max() / right.abs().max()) for one in (by_kernel, by_loop)]
+    assert errors[0] < 0.2 * errors[1], errors
+    assert len(kernels.made) == 2
 
 
 def test_the_last_program_sets_the_counters_back(kernels):

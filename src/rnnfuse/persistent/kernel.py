@@ -11,7 +11,7 @@ from .. import private
 from ..large_products import LargeProducts
 from ..loops import Loop
 from ..plan import Form, Plan
-from .memory import Factors, arguments, make_scratch
+from .memory import arguments, make_scratch
 from .products import Sides
 from .writer import Writer
 
@@ -73,8 +73,12 @@ class Kernel:
             self._writers[warps, coming] = writer, private.load_source(writer.source()).kernel
         return self._writers[warps, coming]
 
-    def run(self, loop: Loop, start: int, stop: int, tile: Tile) -> Any:
-        """The steps from `start` to before `stop`, in the order of the loop, in one launch."""
+    def run(self, loop: Loop, start: int, stop: int, tile: Tile) -> None:
+        """The steps from `start` to before `stop`, in the order of the loop."""
+        self.multiply_ahead(loop, start, stop)
+        self.launch(loop, start, stop, tile)
+
+    def launch(self, loop: Loop, start: int, stop: int, tile: Tile) -> None:
         buffers, grid = loop.buffers, tile.grid(loop.buffers.rows, self.units)
         some = loop.carried_memory(0)
         writer, function = self._written(tile.warps, self.coming(tile))
@@ -84,8 +88,6 @@ class Kernel:
             sizes = writer.sums.items()
             loop.added_up = {node: torch.empty(grid[0], n, device=some.device) for node, n in sizes}
         loop.steps_added_up += stop - start
-        for factors in self._factors:
-            self._multiply_ahead(factors, loop, start, stop)
         given: list[Any] = []
         for place in writer.places:
             given += arguments(place, loop, scratch)
@@ -96,23 +98,26 @@ class Kernel:
         if some.is_cuda:
             # All programs at once, or none: they wait for each other. One stage: no load may be moved before a barrier.
             on_gpu = {"num_warps": tile.warps, "num_stages": 1, "launch_cooperative_grid": True}
-        return function[grid](
+        function[grid](
             *given, counters, first, stop - start, buffers.rows, goes_on, *digits,
             BLOCK_ROWS=tile.rows, BLOCK_UNITS=tile.units, PROGRAMS=grid[1], PRECISION=tile.precision, **on_gpu,
         )  # fmt: skip
 
-    def _multiply_ahead(self, factors: Factors, loop: Loop, start: int, stop: int) -> None:
-        left, buffers, known = factors.left, loop.buffers, loop.multiplied
-        weights = buffers.constant[factors.weights].detach()
-        if left is None:
-            known[factors] = weights.sum(0)[None, None]  # like that of one step, with one row
-            return
-        if factors.is_after_turned:
-            weights = weights.t() @ weights
-        if factors not in known:
-            known[factors] = weights.new_empty(buffers.steps, buffers.rows, weights.shape[1])
-        into = known[factors][start:stop].flatten(0, 1)
-        self._ahead.multiply(buffers.merged(left, start, stop).detach(), weights, into)
+    def multiply_ahead(self, loop: Loop, start: int, stop: int) -> None:
+        """What a launch is given besides the loop's own values."""
+        buffers, known = loop.buffers, loop.multiplied
+        for factors in self._factors:
+            centred = factors._replace(left=None)  # twice, where the left side is multiplied twice
+            if centred not in known:
+                weights = buffers.constant[factors.weights].detach()
+                weights = weights - weights.mean(0)
+                known[centred] = weights.t() @ weights if factors.is_after_turned else weights
+            if factors.left is None:
+                continue
+            if factors not in known:
+                known[factors] = known[centred].new_empty(buffers.steps, buffers.rows, known[centred].shape[1])
+            left = buffers.merged(factors.left, start, stop).detach()
+            self._ahead.multiply(left, known[centred], known[factors][start:stop].flatten(0, 1))
 
     def _memory(self, loop: Loop, writer: Writer, tile: Tile, like: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """Of its own on each stream: two could run at the same time."""

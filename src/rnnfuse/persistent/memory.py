@@ -17,11 +17,11 @@ TYPES = {torch.float32: "tl.float32", torch.bfloat16: "tl.bfloat16", torch.float
 
 
 class Factors(NamedTuple):
-    """What is multiplied before a kernel starts, over all its steps."""
+    """What is multiplied before a kernel starts, over all its steps, with weights without the mean of each column."""
 
-    left: fx.Node | None  # None: ones
+    left: fx.Node | None  # None: such weights alone
     weights: fx.Node
-    is_after_turned: bool = False  # whether it is multiplied with the same weights turned, before
+    is_after_turned: bool = False  # whether the left side is multiplied with the same weights turned, before
 
 
 class Role(Enum):
@@ -50,8 +50,7 @@ class Place(NamedTuple):
 
     def address(self, moment: str, row: str, column: str) -> str:
         """Of one or more values. `moment`: which of the tensors for the steps, as an expression."""
-        is_of_ones = self.factors is not None and self.factors.left is None
-        is_one = self.role in (Role.CONSTANT, Role.SUM) or is_of_ones
+        is_one = self.role in (Role.CONSTANT, Role.SUM)
         base = self.name if is_one else f"{self.name} + ({moment}).to(tl.int64) * {self.name}_step"
         rows = f" + ({row}) * {self.name}_row" if row else ""
         columns = f" + ({column}) * {self.name}_column" if column else ""
@@ -117,6 +116,11 @@ class Memory:
 
     def ahead(self, factors: Factors, columns: int) -> Place:
         place = Place(f"memory{len(self._places)}", Role.AHEAD, None, columns, factors=factors)
+        return self._places.setdefault(("ahead", factors), place)
+
+    def without_means(self, weights: fx.Node) -> Place:
+        name, factors = f"memory{len(self._places)}", Factors(None, weights)
+        place = Place(name, Role.CONSTANT, weights, self.columns(weights), factors=factors)
         return self._places.setdefault(("ahead", factors), place)
 
     def _place(
@@ -207,7 +211,7 @@ def arguments(place: Place, loop: Loop, scratch: dict[str, Tensor]) -> list[Any]
     """The tensor of a call that belongs to a place, and its strides, in the order of `parameters`."""
     if place.role is Role.CONSTANT:
         assert place.node is not None
-        tensor = loop.buffers.constant[place.node]
+        tensor = loop.multiplied[place.factors] if place.factors else loop.buffers.constant[place.node]
         return [tensor, 0, *_of_row_and_column(tensor.stride(), place)]
     if place.role is Role.SUM:
         assert place.node is not None

@@ -115,12 +115,12 @@ class Products:
         if not self._memory.is_constant(right) or self._plan.step.row_dimensions[right] or columns % self._text.units:
             raise Inexpressible("a product is not one of something with rows and of weights for all units")
 
-    def of_sources(self, node: fx.Node, sources: Sequence[Source]) -> Value:
-        """The product with another left side, of the same type."""
+    def of_sources(self, node: fx.Node, sources: Sequence[Source], weights: Place | None = None) -> Value:
+        """The product with another left side of the same type, and perhaps with other weights."""
         left, right = operands(node)
         units, columns = self._text.units, self._memory.columns(node)
         level = max(source.level for source in sources)
-        weights = self._memory.of_input(right)
+        weights = weights or self._memory.of_input(right)
         self.side_bytes = max(self.side_bytes, sum(one.columns for one in sources) * self._plan.dtype(left).itemsize)
         ahead = TILES_AHEAD if self._coming is Sides.IN_PARTS else 0
         is_float32 = self._plan.dtype(left) is torch.float32

@@ -27,14 +27,12 @@ _OVER_COLUMNS = {aten.sum.dim_IntList: "sum", aten.mean.dim: "sum", aten.amax.de
 
 
 class Gradient(NamedTuple):
-    """Of what a layer norm normalised, which is `scale * (scaled - total / columns - normal * along / columns)`."""
+    """Of what a layer norm was given: `scale * (scaled - total / columns - normal * along / columns)`."""
 
     scaled: Value  # the gradient of what was normalised, with the weight
     columns: int
-    mean: str
     scale: str  # the inverse of the standard deviation
-    total: str  # of `scaled`, over all columns; from the next level on
-    along: str  # the same of `scaled * normal`
+    along: str  # the sum of `scaled * normal` over all columns; from the next level on
     whole: Value
 
 
@@ -126,7 +124,7 @@ class Reductions:
             for a, b in zip(scaled, normal, strict=True)
         ]
         whole = Value(found, level + 1, True)
-        return Gradient(Value(scaled, level, True), columns, middle, scale, total, along, whole)
+        return Gradient(Value(scaled, level, True), columns, scale, along, whole)
 
     def layer_norm_summand(self, node: fx.Node, number: int) -> Value:
         """What the gradient of a layer norm's weight (1) or bias (2) is the sum of, over all sequences and steps."""

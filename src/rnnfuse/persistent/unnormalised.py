@@ -1,12 +1,17 @@
 """A product of a layer norm's gradient, for which no program waits until the gradient is known.
 
-With both sums over all columns, the gradient of what a norm was given, and its product with weights, are
+With both sums over all columns, the gradient of `x`, which a norm was given, is
 
-    gradient     = scale * (scaled - total / n - normal * along / n)
-    gradient @ W = scale * (scaled @ W - total / n * (ones @ W) - along / n * (normal @ W))
+    gradient = scale * (scaled - total / n - normal * along / n)
 
-So programs tell each other `scaled` together with their parts of the sums, instead of the sums first and then the
-gradient. What was normalised is known from the pass forwards: its product is made over all steps before the loop.
+What a norm was given has no say in its mean: `normal` and ones add up to nothing. So with weights `V`, which are `W`
+without the mean of each column, the product is
+
+    gradient @ W = scale * (scaled @ V - along / n * (normal @ V)), and normal @ V = scale * (x @ V)
+
+Programs tell each other `scaled` together with their parts of the sums, instead of the sums first and then the
+gradient. `x` is known from the pass forwards: its product is made over all steps before the loop. In float32 this is
+more exact than the gradient itself, from which a large mean takes digits.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from torch import fx
 
 from ..plan import Form, Plan
 from ..rewriting import operands
-from .memory import Factors, Memory, Place
+from .memory import Factors, Memory
 from .products import Products
 from .reductions import Reductions
 from .text import Text, Value
@@ -44,14 +49,14 @@ class Unnormalised:
             return None
         self._products.check(node)
         gradient = self._reductions.layer_norm_backward(norm)
-        product = self._products.of_sources(node, [self._products.told_as(left, gradient.scaled)])
-        sums = self._memory.ahead(Factors(None, right), self._memory.columns(node))
-        normalised = self._memory.ahead(self._factors(operands(norm)[1], right), self._memory.columns(node))
-        names, scale, n = [], gradient.scale, gradient.columns
+        sources = [self._products.told_as(left, gradient.scaled)]
+        product = self._products.of_sources(node, sources, self._memory.without_means(right))
+        made = self._memory.ahead(self._factors(operands(norm)[1], right), self._memory.columns(node))
+        names, scale = [], gradient.scale
         for number, piece in enumerate(product.pieces):
-            of_ones, given = self._own(sums, number, is_constant=True), self._own(normalised, number)
-            of_normal = f"{scale} * ({given} - {gradient.mean} * {of_ones})"
-            rest = f"{gradient.total} / {n} * {of_ones} - {gradient.along} / {n} * ({of_normal})"
+            load = partial(self._memory.loaded, made, row="row", mask="here")
+            known = self._text.given(partial(load, column=f"{number * self._text.units} + column"))
+            rest = f"{gradient.along} / {gradient.columns} * ({scale} * {known})"
             names.append(self._text.assign(product.level, node.name, f"{scale} * ({piece} - {rest})"))
         return Value(names, product.level, True)
 
@@ -59,7 +64,7 @@ class Unnormalised:
         return given in self._form.part.inputs and self._plan.dtype(given) is torch.float32
 
     def _factors(self, given: fx.Node, right: fx.Node) -> Factors:
-        """What was normalised, and weights; or of what it is the product with the same weights, turned: they are
+        """What was normalised, and the weights; or of what it is the product with the same weights, turned: these are
         multiplied with each other first, as they are much smaller."""
         if given.target is aten.mm.default:
             left, weights = operands(given)
@@ -67,14 +72,6 @@ class Unnormalised:
             if is_known and right.target in _TURNING and operands(right)[0] is weights:
                 return Factors(left, right, True)
         return Factors(given, right)
-
-    def _own(self, place: Place, number: int, is_constant: bool = False) -> str:
-        column = f"{number * self._text.units} + column"
-        if not is_constant:
-            return self._text.given(partial(self._memory.loaded, place, row="row", column=column, mask="here"))
-        loaded = self._memory.loaded(place, "", "", column, "in_units")
-        self._text.before.append(f"{(name := self._text.new_name('ones'))} = {loaded}")
-        return name
 
 
 def _norm_of(node: fx.Node) -> fx.Node | None:
