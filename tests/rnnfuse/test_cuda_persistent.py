@@ -5,7 +5,7 @@ import time
 
 import pytest
 import torch
-from cells import FineLstm, GruBefore, LayerNormLstm, Peephole, Random, SLstm, tame
+from cells import FineLstm, GruBefore, LayerNormLstm, NormedRnn, Peephole, Random, SLstm, tame
 from helpers import assert_same, check_unbounded_states, gradients
 from replaying import replays
 
@@ -17,10 +17,10 @@ from rnnfuse.private import flatten
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
-CELLS = [FineLstm, GruBefore, LayerNormLstm, Peephole, SLstm]
+CELLS = [FineLstm, GruBefore, LayerNormLstm, NormedRnn, Peephole, SLstm]
 PATIENCE = 60.0
 #: A layer norm divides by small numbers.
-EXACT = {kind: 1e-3 if kind is LayerNormLstm else 1e-4 for kind in CELLS}
+EXACT = {kind: 1e-3 if kind in (LayerNormLstm, NormedRnn) else 1e-4 for kind in CELLS}
 
 
 @pytest.fixture(autouse=True)
