@@ -79,6 +79,7 @@ class Kernel:
         self.launch(loop, start, stop, tile)
 
     def launch(self, loop: Loop, start: int, stop: int, tile: Tile) -> None:
+        """The kernel alone, after what it is given was multiplied."""
         buffers, grid = loop.buffers, tile.grid(loop.buffers.rows, self.units)
         some = loop.carried_memory(0)
         writer, function = self._written(tile.warps, self.coming(tile))
