@@ -26,10 +26,18 @@ class MadeUp:
     def __init__(self, monkeypatch):
         self.times, self.kept, self.is_alone, self.inexpressible = {16: 5.0, 32: 7.0}, {}, True, ""
         plan = SimpleNamespace(backward_loops=())
-        buffers = SimpleNamespace(plan=plan, rows=64, device=None, constant={"weights": torch.zeros(320, 1280)})
+        constant = {"weights": torch.zeros(320, 1280), "of a norm": torch.zeros(1280, 320)}
+        buffers = SimpleNamespace(plan=plan, rows=64, device=None, constant=constant)
         self.loop = SimpleNamespace(buffers=buffers, form="form", persistent=None, shared_by=1)
+        # What a loop needs that is no kernel, and what a trial is given besides.
+        self.trial_buffers = SimpleNamespace(
+            constant={"weights": None}, series={"state": "memory"}, reserve=lambda node: self.reserved.append(node)
+        )
+        self.reserved, self.ahead = [], []
+        trial = SimpleNamespace(buffers=self.trial_buffers)
         self.kernel = SimpleNamespace(
-            units=320, source="source", barriers=1, run=self.run,
+            units=320, source="source", barriers=1, run=self.run, launch=self.run,
+            factors={"of a norm", "state", "normalised"}, multiply_ahead=lambda *given: self.ahead.append(given),
             weight_bytes=lambda tile: 0, runs_with_fewer_warps=lambda tile: self.few_warps,
         )  # fmt: skip
         self.few_warps = True
@@ -38,7 +46,7 @@ class MadeUp:
             "_kernel": self.kernel_of,
             "processors": lambda device: 132,
             "OwnStream": lambda device: SimpleNamespace(is_alone=self.is_alone, stream="stream"),
-            "captured_like": lambda *given: SimpleNamespace(loop=self.loop, replay="the ordinary loop"),
+            "captured_like": lambda *given: SimpleNamespace(loop=trial, replay="the ordinary loop"),
             "microseconds": self.ordinary,
             "microseconds_captured": self.timed,
         }.items():
@@ -89,6 +97,14 @@ def test_the_fastest_tile_is_taken_and_remembered(made_up):
     assert made_up.ran == []  # not timed again
     again.run(made_up.loop, 0, 7)
     assert [tile.units for tile in made_up.ran] == [16]
+
+
+def test_a_trial_has_what_is_multiplied_before_a_kernel_starts_which_is_not_timed(made_up):
+    made_up.choose()
+    assert made_up.trial_buffers.constant == made_up.loop.buffers.constant
+    assert made_up.reserved == ["normalised"]
+    assert [given[1:] for given in made_up.ahead] == [(0, choice.STEPS)]
+    assert len(made_up.ran) == 3  # tiles
 
 
 def test_where_loops_share_the_gpu_only_tiles_that_fit_count(made_up):
