@@ -37,7 +37,7 @@ class MadeUp:
         trial = SimpleNamespace(buffers=self.trial_buffers)
         self.kernel = SimpleNamespace(
             units=320, source="source", barriers=1, run=self.run, launch=self.run,
-            factors={"of a norm", "state", "normalised"}, multiply_ahead=lambda *given: self.ahead.append(given),
+            needs={"of a norm", "state", "normalised"}, multiply_ahead=lambda *given: self.ahead.append(given),
             weight_bytes=lambda tile: 0, runs_with_fewer_warps=lambda tile: self.few_warps,
         )  # fmt: skip
         self.few_warps = True

@@ -84,17 +84,12 @@ def test_what_is_added_up_over_all_steps_is_added_up_in_the_kernel(kernels, monk
     assert asked[-1] == set(writer.sums)
 
 
-def ahead_of(kernels):
-    """What kernels backwards multiply before they start."""
-    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
-    return [factors for factors in backwards._factors if factors.left is not None]
-
-
 @pytest.mark.parametrize(("cell", "is_after_turned"), [(LayerNormLstm, True), (NormedRnn, False)])
 def test_what_was_normalised_is_multiplied_ahead(kernels, cell, is_after_turned):
     """A product of the state by the product of its weights with themselves, anything else as it is."""
     both(cell(5, UNITS), torch.randn(2, 3, 5), compile=False)
-    assert [factors.is_after_turned for factors in ahead_of(kernels)] == [is_after_turned]
+    (backwards,) = [one for form, one in kernels.made.items() if form.from_the_end]
+    assert [one.is_after_turned for one in backwards._factors if one.left is not None] == [is_after_turned]
 
 
 @pytest.mark.parametrize("cell", [LayerNormLstm, NormedRnn])

@@ -131,7 +131,7 @@ def _measured(kernel: Kernel, loop: Loop, tiles: list[Tile], place: OwnStream) -
     trial = captured_like(loop, STEPS, torch.cuda.graph_pool_handle(), place)
     ordinary = microseconds(trial.replay) / STEPS
     own = trial.loop.buffers.constant
-    for node in kernel.factors:  # which the loop as it runs otherwise need not have
+    for node in kernel.needs:  # which the loop as it runs otherwise need not have
         if node in loop.buffers.constant:
             own[node] = loop.buffers.constant[node]
         elif node not in trial.loop.buffers.series:

@@ -11,7 +11,7 @@ from .. import private
 from ..large_products import LargeProducts
 from ..loops import Loop
 from ..plan import Form, Plan
-from .memory import arguments, make_scratch
+from .memory import Factors, arguments, make_scratch
 from .products import Sides
 from .writer import Writer
 
@@ -45,7 +45,7 @@ class Kernel:
         self._scratch: dict[tuple[Any, ...], tuple[dict[str, Tensor], Tensor]] = {}
 
     @property
-    def factors(self) -> set[fx.Node]:
+    def needs(self) -> set[fx.Node]:
         """What is multiplied before the kernel starts, which a loop without one need not have."""
         return {node for one in self._factors for node in (one.left, one.weights) if node is not None}
 
@@ -108,17 +108,22 @@ class Kernel:
         """What a launch is given besides the loop's own values."""
         buffers, known = loop.buffers, loop.multiplied
         for factors in self._factors:
-            centred = factors._replace(left=None)  # twice, where the left side is multiplied twice
-            if centred not in known:
+            alone = Factors(None, factors.weights)
+            if alone not in known:
                 weights = buffers.constant[factors.weights].detach()
-                weights = weights - weights.mean(0)
-                known[centred] = weights.t() @ weights if factors.is_after_turned else weights
+                known[alone] = weights - weights.mean(0)
             if factors.left is None:
                 continue
+            weights = known[alone]
+            if factors.is_after_turned:
+                twice = factors._replace(left=None)
+                if twice not in known:
+                    known[twice] = weights.t() @ weights
+                weights = known[twice]
             if factors not in known:
-                known[factors] = known[centred].new_empty(buffers.steps, buffers.rows, known[centred].shape[1])
+                known[factors] = weights.new_empty(buffers.steps, buffers.rows, weights.shape[1])
             left = buffers.merged(factors.left, start, stop).detach()
-            self._ahead.multiply(left, known[centred], known[factors][start:stop].flatten(0, 1))
+            self._ahead.multiply(left, weights, known[factors][start:stop].flatten(0, 1))
 
     def _memory(self, loop: Loop, writer: Writer, tile: Tile, like: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """Of its own on each stream: two could run at the same time."""

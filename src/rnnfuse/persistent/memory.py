@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -164,7 +165,9 @@ class Memory:
             return
         self._stored.add(node)
         place, moment = self.of_result(node)
-        write = self._text.write if is_told else self._text.keep
+        self.write(place, moment, value, self._text.write if is_told else self._text.keep)
+
+    def write(self, place: Place, moment: str, value: Value, write: Callable[[int, str], None]) -> None:
         for piece, name in enumerate(value.pieces):
             column = f"{piece * self._text.units} + column" if value.is_wide else ""
             if not value.is_wide and place.columns > 1:

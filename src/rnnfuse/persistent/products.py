@@ -276,9 +276,7 @@ class Products:
         """The same of something as wide as a node, in memory of its own."""
         columns = self._memory.columns(node)
         place = self._memory.for_numbers(("instead of", node), columns)
-        for number, name in enumerate(value.pieces):
-            column = f"{number * self._text.units} + column"
-            self._text.write(value.level, self._memory.storing(place, "parity", column, name))
+        self._memory.write(place, "parity", value, self._text.write)
         self._text.meet_after(value.level)
         return Source(place, "parity", 0, columns, value.level + 1)
 
